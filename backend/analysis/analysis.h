@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * From a model to figures. All latencies in microseconds. Unknown is NAN.
+ */
+#ifndef BACKEND_ANALYSIS_ANALYSIS_H
+#define BACKEND_ANALYSIS_ANALYSIS_H
+
+#include "backend/model.h"
+
+struct lat_stats {
+	double mean, p50, p95, p99, p99_9, max;
+};
+struct lat_set {
+	struct lat_stats all, read, write;
+};
+
+struct point_stats {
+	double asked_iops;  /* NAN closed loop */
+	double percent;
+	double iops, read_iops, write_iops, mb_s; /* MB = 10^6 bytes */
+	int64_t errors, outstanding;
+	bool saturated;     /* achieved < 98 % of what was asked */
+	bool generator_bound;
+	bool partial;       /* running, or cut short */
+	/* half-widths of the 95 % interval of iops and of mean latency, as a
+	 * share of the mean, by batch means over the intervals; NAN below 6 */
+	double iops_ci, latency_ci;
+	bool steady;        /* no trend, CI below 5 % (see analysis.c) */
+	double measured_s;
+	struct lat_set latency;  /* service time */
+	struct lat_set response; /* open loop; closed loop: as service */
+};
+void point_stats(const struct m_point *point, struct point_stats *stats);
+
+struct reading {
+	double iops, latency_us;
+	bool interpolated;
+};
+struct series_summary {
+	double peak_iops, peak_latency_us;
+	struct reading at_70, at_80;  /* of the peak */
+	double bound_us;              /* asked for */
+	struct reading under;         /* highest IOPS with latency <= bound */
+	bool under_open;              /* every point is under the bound */
+	double drop_off;              /* share lost behind the peak; 0 none */
+};
+
+/* What both a recorded series and a published one come down to: IOPS against
+ * mean service latency. */
+struct curve_point {
+	double iops, latency_us, percent; /* percent NAN when not given */
+	bool saturated;
+};
+struct curve {
+	char name[MODEL_NAME];
+	struct curve_point *point; /* in order of measuring */
+	size_t points;
+};
+void curve_summary(const struct curve *curve, double bound_us,
+		   struct series_summary *summary);
+/* The finished points of kind point or ramp. Caller curve_fini()s. */
+int curve_of_series(const struct m_series *series, struct curve *curve);
+/* FILE.csv#SERIES, columns as in conf/published/curves.csv. */
+int curve_of_csv(const char *path, const char *series, struct curve *curve,
+		 struct err *err);
+/* Names of the series in a CSV, NULL-terminated, caller frees all. */
+int curve_csv_series(const char *path, char ***names, struct err *err);
+void curve_fini(struct curve *curve);
+
+/* The documents of --json: iodeck(1) lists the names. New references. */
+json_t *analysis_run_json(const struct m_run *run, double bound_us);
+json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
+			      double bound_us);
+/* The same for people; *text the caller's to free(). */
+int analysis_run_text(const struct m_run *run, double bound_us, char **text);
+int analysis_compare_text(const struct curve *a, const struct curve *b,
+			  double bound_us, char **text);
+
+#endif

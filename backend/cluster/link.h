@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The console's side of the agent protocol: attaches, asks, takes events in
+ * order without gap or double, acknowledges, and attaches again when the way
+ * was lost. A local agent is reached as a remote one is: through a child that
+ * joins a byte stream to the daemon's socket (transport child: iodeck-agent
+ * attach; later ssh).
+ *
+ * Threads: one. Never blocks.
+ */
+#ifndef BACKEND_CLUSTER_LINK_H
+#define BACKEND_CLUSTER_LINK_H
+
+#include <jansson.h>
+
+#include "engine/base.h"
+
+struct link_conn;
+
+enum link_state { LINK_OFF, LINK_OPENING, LINK_UP, LINK_DOWN };
+
+struct link_conn_opts {
+	const char *agent;       /* its name: one daemon a name */
+	const char *program;     /* iodeck-agent's path; NULL: beside our own
+				    binary, then libexec, then PATH */
+	const char *state_dir;   /* sockets, spool; NULL: XDG_STATE_HOME */
+	bool watch;
+	const char *session;     /* path, told to the agent */
+	/* marks to attach from: (i, n) pairs of this agent */
+	const int64_t (*from)[2];
+	size_t from_count;
+	bool spawn;              /* start the daemon when there is none */
+	/* each event, in order; a borrowed reference */
+	void (*event)(const json_t *event, void *arg);
+	/* hello is the agent's first line when UP; reason when DOWN */
+	void (*state)(enum link_state state, const json_t *hello,
+		      const char *reason, void *arg);
+	void *arg;
+};
+
+int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
+		   struct err *err);
+/* Detaches; the agent goes on. Takes NULL. */
+void link_conn_close(struct link_conn *conn);
+int link_conn_fd(const struct link_conn *conn); /* epoll fd */
+int link_conn_timeout_ms(const struct link_conn *conn);
+/* Does what is at hand; callbacks run from here. */
+void link_conn_step(struct link_conn *conn);
+/* Attach again after DOWN, with the marks as they are now. */
+int link_conn_retry(struct link_conn *conn, struct err *err);
+
+/* reply(reply or NULL when the link went, arg) runs once, from step. `body` is
+ * given away. Returns the request's id or a negative errno. */
+int64_t link_conn_ask(struct link_conn *conn, const char *what, json_t *body,
+		      void (*reply)(const json_t *reply, void *arg),
+		      void *arg);
+/* What is on disk: (i, n). */
+void link_conn_ack(struct link_conn *conn, int64_t i, int64_t n);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Everything you can do is a command. One table serves the prompt, key
+ * bindings, the command line, scripts, completion, the shells' completion
+ * files and the check of the man pages.
+ */
+#ifndef BACKEND_COMMAND_H
+#define BACKEND_COMMAND_H
+
+#include "backend/deck.h"
+
+enum command_where {
+	CMD_SHELL = 1,  /* iodeck NAME ... */
+	CMD_PROMPT = 2, /* :NAME ... */
+};
+
+struct command_arg {
+	const char *name;    /* "size" for size=V, "FILE" for a positional */
+	const char *kind;    /* "vdisk", "policy", "drive", "domain", "suite",
+				"workload", "file", "bytes", "seconds", "flag",
+				"word", "raid": completion and checks */
+	bool required, positional, repeat;
+	const char *values;  /* "0|1|5|6", or NULL */
+	const char *unset;   /* the default in words, or NULL */
+	const char *help;    /* one sentence */
+};
+
+struct command {
+	const char *name;    /* "vdisk create" */
+	unsigned where;
+	const char *help;    /* one sentence */
+	const char *page;    /* "iodeck(1)" */
+	const struct command_arg *arg; /* ends with name NULL */
+	int (*run)(struct deck *deck, const struct command *command, int argc,
+		   char *const argv[], struct outcome *outcome);
+};
+
+/* In the order of help; ends with name NULL. */
+extern const struct command command_table[];
+
+/* The longest name that argv begins with; *used words. NULL none. */
+const struct command *command_find(int argc, char *const argv[], int *used);
+/* The value of name=V, --name V, --name=V, or of a positional; NULL unset. */
+const char *command_arg(const struct command *command, int argc,
+			char *const argv[], const char *name);
+/* Unknown, missing, repeated or bad arguments: status 2 with the usage. */
+int command_check(const struct command *command, int argc, char *const argv[],
+		  struct outcome *outcome);
+/* Splits a prompt line by blanks, with quotes as in sh. Caller frees both. */
+int command_split(const char *line, int *argc, char ***argv, struct err *err);
+
+#endif

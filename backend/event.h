@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The event's envelope and its histograms. README.md lists the types;
+ * iodeck-session(5) is their reference.
+ */
+#ifndef BACKEND_EVENT_H
+#define BACKEND_EVENT_H
+
+#include <jansson.h>
+
+#include "engine/hist.h"
+
+#define EVENT_LINE_MAX (1u << 20) /* bytes, newline included */
+#define EVENT_DEPTH_MAX 12
+
+struct event_head {
+	const char *e, *a; /* borrowed from the event */
+	int64_t i, n, t_us;
+};
+
+/* -EINVAL when one of e, a, i, n, t is missing or of a wrong type. */
+int event_head(const json_t *event, struct event_head *head, struct err *err);
+
+/* Who stamps: a writer of events has one. */
+struct event_stamp {
+	char a[64];
+	int64_t i, n; /* n: the last given out */
+};
+/* Adds e, a, i, n, t to `body` (object, borrowed and changed); 0 or -ENOMEM. */
+int event_stamp(struct event_stamp *stamp, const char *e, int64_t t_us,
+		json_t *body);
+
+/*
+ * One line, with its newline; *line is the caller's to free(). Control
+ * characters are escaped, as JSON wants.
+ */
+int event_encode(const json_t *event, char **line, size_t *len);
+/*
+ * Parses one line (newline optional) and checks length, depth, envelope.
+ * *event is the caller's to json_decref(). err gets the place in the line.
+ */
+int event_decode(const char *line, size_t len, json_t **event,
+		 struct err *err);
+
+/* New reference, or NULL for lack of memory. */
+json_t *event_hist_encode(const struct hist *h);
+/* Adds to `h` (so reset it first). -EINVAL for negative counts, an index out
+ * of range, sums that cannot be. */
+int event_hist_decode(const json_t *j, struct hist *h, struct err *err);
+
+/* Wall clock, microseconds since the Unix epoch. */
+int64_t event_now_us(void);
+
+#endif

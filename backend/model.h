@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What the event stream says so far. A model is a fold of events, live or from
+ * a file: screens and analysis see nothing else, so a replay shows what was
+ * seen live.
+ *
+ * Unknown numbers are NAN (double) or -1 (int64), never 0.
+ * Strings that came from outside hold no control characters.
+ *
+ * Threads: one at a time. Pointers into it are good until the next
+ * model_apply().
+ */
+#ifndef BACKEND_MODEL_H
+#define BACKEND_MODEL_H
+
+#include <jansson.h>
+
+#include "engine/hist.h"
+
+#define MODEL_NAME 64
+#define MODEL_TEXT 192
+#define MODEL_STRIP 3600  /* newest intervals kept for strip and heat map */
+#define MODEL_LOG 2000
+
+struct m_shape {
+	bool set;
+	double rate_bytes_s, rate_iops, latency_us; /* NAN: no limit */
+};
+
+struct m_drive {
+	char name[MODEL_NAME], path[MODEL_TEXT], kind[16], state[16];
+	char reason[MODEL_TEXT];
+	int64_t size_bytes, free_bytes;
+	struct m_shape shape;
+	/* newest usage */
+	double read_iops, write_iops, read_bytes_s, write_bytes_s;
+	double busy, queue, latency_us;
+};
+
+struct m_domain {
+	char name[MODEL_NAME];
+	struct m_shape link;
+	double link_read_bytes_s, link_write_bytes_s, link_busy;
+	struct m_drive *drive;
+	size_t drives;
+};
+
+struct m_host {
+	char agent[MODEL_NAME], name[MODEL_NAME], kernel[MODEL_NAME];
+	char cpu[MODEL_TEXT], io[MODEL_NAME], version[16];
+	int64_t cores, mem_bytes, pid;
+	double cpu_busy, cpu_steal;
+	int64_t mem_used_bytes;
+	int64_t usage_t_us; /* of the newest usage; -1 none */
+};
+
+struct m_policy {
+	char name[MODEL_NAME];
+	int raid, ftt;
+	int64_t stripe_unit_bytes;
+};
+
+struct m_member {
+	int slot;
+	char domain[MODEL_NAME], drive[MODEL_NAME];
+	char role[16], state[16];
+};
+
+struct m_vdisk {
+	char name[MODEL_NAME], uuid[40], policy[MODEL_NAME], layout[16];
+	char state[16], reason[MODEL_TEXT];
+	int raid, ftt, k, m, failures_left;
+	int64_t size_bytes, stripe_unit_bytes, epoch;
+	double progress, rate_bytes_s, left_bytes;
+	struct m_member member[16];
+	size_t members;
+};
+
+/* One direction of one point: what was measured, warm-up left out. */
+struct m_dir {
+	int64_t ops, bytes, errors;
+	struct hist svc, rsp; /* rsp.count 0 in closed loop: svc counts */
+};
+
+enum m_point_state { POINT_WARM, POINT_RUN, POINT_DONE, POINT_CUT };
+
+struct m_interval {
+	int64_t t_us;        /* of its end */
+	double iops, mean_us, p99_us; /* service time of all */
+};
+
+struct m_point {
+	int phase, point;      /* indices in the plan */
+	char kind[16];         /* max, point, ramp */
+	double percent;        /* NAN when not of a curve */
+	double asked_iops;     /* NAN closed loop */
+	int64_t outstanding;
+	int64_t begun_t_us, warmup_us, length_us;
+	enum m_point_state state;
+	double measured_s;     /* of counted intervals */
+	int64_t scheduled;     /* open loop: arrivals due; -1 closed loop */
+	int64_t backlog;       /* at its end */
+	bool generator_bound;
+	struct m_dir read, write;
+	struct m_interval *interval; /* counted ones, in order */
+	size_t intervals;
+	char marks[MODEL_TEXT]; /* faults while it ran, "; " between */
+};
+
+struct m_series {
+	char name[MODEL_NAME], vdisk[MODEL_NAME], setup[MODEL_NAME];
+	char workload[MODEL_NAME], workload_title[MODEL_NAME];
+	double max_iops;       /* closed loop; NAN until found */
+	int64_t max_outstanding;
+	struct m_point *point; /* in order of running; kind max first */
+	size_t points;
+};
+
+struct m_phase {
+	int phase;             /* -1 none */
+	char kind[16];
+	int series;            /* -1 none */
+	int64_t begun_t_us, warmup_us, length_us; /* length 0: until done */
+	int64_t done_bytes, total_bytes;          /* prefill; -1 */
+	bool ended;
+	char status[16], reason[MODEL_TEXT];
+};
+
+struct m_run {
+	char id[MODEL_NAME], title[MODEL_NAME];
+	char state[16], reason[MODEL_TEXT];
+	int64_t begun_t_us, ended_t_us; /* -1 */
+	json_t *plan;          /* borrowed by readers */
+	int phases;
+	struct m_phase phase;  /* the newest */
+	double done_share;     /* 0..1 of the plan's time; NAN unknown */
+	double left_s;         /* NAN unknown */
+	struct m_series *series;
+	size_t series_count;
+};
+
+/* For strip and heat map: each interval of the run as a whole. */
+#define MODEL_HEAT_ROWS 24
+struct m_strip {
+	int64_t t_us;
+	double iops, bytes_s, mean_us, p99_us;
+	/* counts by latency: row i holds [2^i, 2^(i+1)) us, row 0 below 2 */
+	uint32_t heat[MODEL_HEAT_ROWS];
+};
+
+struct m_line {
+	int64_t t_us;
+	char level[8];  /* info warn error note cmd fault */
+	char text[MODEL_TEXT];
+};
+
+struct model {
+	char session[MODEL_NAME], title[MODEL_NAME], version[16];
+	int64_t first_t_us, t_us; /* of the first and newest event; -1 */
+	bool closed;              /* an orderly end was read */
+	char cluster[MODEL_NAME], cluster_title[MODEL_NAME];
+	bool cluster_virtual;
+	struct m_host *host;
+	size_t hosts;
+	struct m_domain *domain;
+	size_t domains;
+	struct m_policy *policy;
+	size_t policies;
+	struct m_vdisk *vdisk;
+	size_t vdisks;
+	struct m_run *run;        /* every run of the session, in order */
+	size_t runs;
+	struct m_strip *strip;    /* newest MODEL_STRIP, in order */
+	size_t strips;
+	struct m_line *line;      /* newest MODEL_LOG, in order */
+	size_t lines;
+	uint64_t revision;        /* grows with each event applied */
+	uint64_t ignored;         /* events of unknown type or bad shape */
+};
+
+int model_new(struct model **model);
+void model_free(struct model *model);
+/*
+ * Folds one event in. Unknown types are counted and ignored. Returns 0;
+ * -EINVAL for an event of a known type with a wrong shape (counted, ignored,
+ * err says what); -ENOMEM. Duplicates by (a, i, n) are dropped and return
+ * -EALREADY.
+ */
+int model_apply(struct model *model, const json_t *event, struct err *err);
+
+/* The newest run, or NULL. */
+struct m_run *model_run(const struct model *model);
+struct m_vdisk *model_vdisk(const struct model *model, const char *name);
+struct m_domain *model_domain(const struct model *model, const char *name);
+
+#endif

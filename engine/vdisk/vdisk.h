@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * vDisk: a bdev made of bdevs by a RAID policy. This header is what the rest
+ * of the program sees of any layout; `inplace` is the first.
+ *
+ * A vDisk is n slots on n fault domains. Slots 0..width-1 are data members
+ * (k data + m parity, or k copies), the others witnesses that hold a label
+ * alone. Labels stand on max(width, 2m+1) domains; the vDisk opens only with
+ * m+1 of those that the newest epoch names (a quorum), so a member that was
+ * left behind can never be read again.
+ *
+ * Threads: all calls on the reactor of its members.
+ */
+#ifndef ENGINE_VDISK_VDISK_H
+#define ENGINE_VDISK_VDISK_H
+
+#include "engine/bdev/bdev.h"
+
+#define VDISK_MEMBERS_MAX 16
+#define VDISK_LABEL_BYTES (1ull << 20) /* room before the data of a member */
+
+enum raid_level { RAID_0 = 0, RAID_1 = 1, RAID_5 = 5, RAID_6 = 6 };
+
+struct vdisk_policy {
+	enum raid_level raid;
+	uint8_t k, m;     /* RAID-0: k stripes, m 0; RAID-1: k 1, m 1..3 (m+1
+			     copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2 */
+	uint32_t stripe_unit_bytes; /* 4 KiB to 1 MiB, power of two */
+};
+
+/*
+ * Fills k of an otherwise set policy for a number of fault domains (RAID-5: 4
+ * from six domains on, else 2), checks it and says what it needs.
+ * domains_needed  out: max(k + m, 2m + 1)
+ * Returns 0, or -EINVAL / -ENOSPC with the reason ("RAID-6 needs 6 fault
+ * domains, there are 5").
+ */
+int vdisk_policy_fit(struct vdisk_policy *policy, unsigned domains,
+		     unsigned *domains_needed, struct err *err);
+/* Bytes a data member holds for a vDisk of this size, label included. */
+uint64_t vdisk_member_bytes(const struct vdisk_policy *policy,
+			    uint64_t size_bytes);
+/* "RAID-5 4+1" */
+void vdisk_policy_name(const struct vdisk_policy *policy, char *buf,
+		       size_t len);
+
+enum member_role { MEMBER_DATA, MEMBER_WITNESS };
+enum member_state {
+	MEMBER_OK,
+	MEMBER_MISSING,    /* not there at open, or failed */
+	MEMBER_STALE,      /* there, but of an older epoch: never read */
+	MEMBER_REBUILDING, /* written, readable below the rebuild mark */
+};
+const char *member_state_name(enum member_state state);
+
+enum vdisk_state {
+	VDISK_HEALTHY,
+	VDISK_DEGRADED,
+	VDISK_REBUILDING,
+	VDISK_MIGRATING,
+	VDISK_FAILED, /* more members gone than the policy tolerates */
+};
+const char *vdisk_state_name(enum vdisk_state state);
+
+struct vdisk_slot {
+	struct bdev *bdev;     /* in: the component, or NULL when it is not
+				  there; the vDisk's to close from a successful
+				  open on */
+	char domain[32];       /* where it is: in for create, checked at open */
+	char drive[32];
+	char component[64];    /* its id on the drive */
+	enum member_role role; /* out */
+	enum member_state state;
+};
+
+struct vdisk_info {
+	char name[64];
+	uint8_t uuid[16];
+	uint64_t size_bytes;
+	struct vdisk_policy policy;
+	uint64_t epoch;
+	enum vdisk_state state;
+	unsigned failures_left;   /* members that may still go */
+	unsigned slots;
+	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
+	double progress;          /* 0..1 of a rebuild or migration */
+	uint64_t rebuild_bytes_s; /* over the last seconds; 0 unknown */
+	uint64_t rebuild_left_bytes;
+	char reason[160];         /* why it is not healthy */
+};
+
+/* Called on the reactor after each change of state, never from a call in. */
+typedef void vdisk_changed_fn(struct bdev *vdisk, void *arg);
+
+struct vdisk_spec {
+	const char *cluster;  /* identity checked at open */
+	const char *name;
+	uint64_t size_bytes;  /* create only; multiple of 4 KiB */
+	struct vdisk_policy policy;  /* create only */
+	struct vdisk_slot *slot;
+	unsigned slots;
+	vdisk_changed_fn *changed;
+	void *changed_arg;
+};
+
+/*
+ * Writes labels of epoch 1 on all slots (all must be there), made durable.
+ * New components read as zeros: members must be sparse or zeroed.
+ * Asynchronous: done(result, err, arg) once, later.
+ */
+typedef void vdisk_done_fn(int result, const struct err *err,
+			   struct bdev *vdisk, void *arg);
+void vdisk_create(struct reactor *r, const struct vdisk_spec *spec,
+		  vdisk_done_fn *done, void *arg);
+/*
+ * Reads labels, finds the quorum and the newest epoch, marks the stale,
+ * advances the epoch without the missing when they are more than none, and
+ * gives a bdev. The slots are matched to the newest label's members by
+ * identity, so their order does not matter, and components unknown to it are
+ * refused. -ENOENT no label; -EAGAIN no quorum, says who is missing; -EBUSY
+ * owned elsewhere.
+ */
+void vdisk_open(struct reactor *r, const struct vdisk_spec *spec,
+		vdisk_done_fn *done, void *arg);
+/* Closing is bdev_close(): takes I/O, rebuild and label writes to their end. */
+
+void vdisk_info(struct bdev *vdisk, struct vdisk_info *info);
+
+/*
+ * Gives slot `index` (its member missing, stale or failed) a component to be
+ * rebuilt into: the old one come back, or an empty one on another drive. A new
+ * epoch names it as rebuilding, then the rebuild runs while I/O goes on.
+ */
+void vdisk_replace(struct bdev *vdisk, unsigned index,
+		   const struct vdisk_slot *slot, vdisk_done_fn *done,
+		   void *arg);
+/* Takes a member out of service as if it had failed (for maintenance). */
+int vdisk_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
+/* Most the rebuild may move; 0: no limit but foreground I/O's needs. */
+void vdisk_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
+
+/*
+ * Policy change by migration: copies to a new set of slots under the new
+ * policy, then labels are swapped so that at any moment exactly one set is the
+ * vDisk. Resumable: the target's labels say how far it got, and opening finds
+ * it. I/O through the vDisk goes on (writes go to both). `done` once the new
+ * set is verified and the old one's components may be deleted.
+ */
+void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
+		   vdisk_done_fn *done, void *arg);
+
+/*
+ * Checks every stripe: recomputes parity, compares copies. Reports through
+ * done: result 0 and *mismatches (of stripes), on an idle vDisk.
+ */
+void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches,
+		  vdisk_done_fn *done, void *arg);
+
+/*
+ * What a label on a component says, without opening a vDisk: to find which
+ * components belong together. -ENOENT none.
+ */
+struct vdisk_label_facts {
+	char cluster[64], name[64];
+	uint8_t uuid[16];
+	uint64_t epoch;
+	struct vdisk_policy policy;
+	uint64_t size_bytes;
+	unsigned slots;
+	/* the members as this label knows them; role and state filled */
+	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
+};
+int vdisk_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
+		      struct err *err); /* synchronous, turns the reactor */
+
+#endif
