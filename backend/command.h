@@ -15,21 +15,21 @@ enum command_where {
 };
 
 struct command_arg {
-	const char *name;    /* "size" for size=V, "FILE" for a positional */
-	const char *kind;    /* "vdisk", "policy", "drive", "domain", "suite",
-				"workload", "file", "bytes", "seconds", "flag",
-				"word", "raid": completion and checks */
+	const char *name; /* "size" for size=V, "FILE" for a positional */
+	const char *kind; /* "vdisk", "policy", "drive", "domain", "suite",
+			     "workload", "file", "bytes", "seconds", "flag",
+			     "word", "raid": completion and checks */
 	bool required, positional, repeat;
-	const char *values;  /* "0|1|5|6", or NULL */
-	const char *unset;   /* the default in words, or NULL */
-	const char *help;    /* one sentence */
+	const char *values; /* "0|1|5|6", or NULL */
+	const char *unset;  /* the default in words, or NULL */
+	const char *help;   /* one sentence */
 };
 
 struct command {
-	const char *name;    /* "vdisk create" */
+	const char *name; /* "vdisk create" */
 	unsigned where;
-	const char *help;    /* one sentence */
-	const char *page;    /* "iodeck(1)" */
+	const char *help;              /* one sentence */
+	const char *page;              /* "iodeck(1)" */
 	const struct command_arg *arg; /* ends with name NULL */
 	int (*run)(struct deck *deck, const struct command *command, int argc,
 		   char *const argv[], struct outcome *outcome);

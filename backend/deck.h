@@ -47,15 +47,15 @@ size_t deck_overlays(const struct deck *deck,
 		     const struct deck_overlay **overlay);
 
 enum deck_link {
-	LINK_NONE,       /* nothing to attach to */
+	LINK_NONE, /* nothing to attach to */
 	LINK_CONNECTING,
 	LINK_LIVE,
-	LINK_LOST,       /* reason in text; `resume` goes on */
+	LINK_LOST, /* reason in text; `resume` goes on */
 	LINK_REPLAY,
 };
 struct deck_status {
 	enum deck_link link;
-	char text[MODEL_TEXT];  /* why, for people */
+	char text[MODEL_TEXT]; /* why, for people */
 	bool recording;
 	char session_path[256];
 	int64_t recorded_bytes;
@@ -68,11 +68,11 @@ void deck_status(const struct deck *deck, struct deck_status *status);
 
 /* What a command gave back. */
 struct outcome {
-	int status;       /* 0 done, 1 the work failed, 2 usage or bad input */
-	char *text;       /* for people, lines; may be NULL */
-	json_t *json;     /* the document for --json; may be NULL */
-	bool quit;        /* the console should end */
-	bool pending;     /* goes on; deck_outcome_take() has the rest later */
+	int status;   /* 0 done, 1 the work failed, 2 usage or bad input */
+	char *text;   /* for people, lines; may be NULL */
+	json_t *json; /* the document for --json; may be NULL */
+	bool quit;    /* the console should end */
+	bool pending; /* goes on; deck_outcome_take() has the rest later */
 	/* a wish to the screen; "" none: "screen:run", "help:iodeck-policy" */
 	char view[MODEL_NAME];
 };

@@ -10,7 +10,7 @@
 
 #include "engine/hist.h"
 
-#define EVENT_LINE_MAX	(1u << 20) /* bytes, newline included */
+#define EVENT_LINE_MAX (1u << 20) /* bytes, newline included */
 #define EVENT_DEPTH_MAX 12
 /* Largest time and count an event may say: exact in a double, and sums of
  * a few of them fit an int64_t. */

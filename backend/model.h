@@ -19,7 +19,7 @@
 
 #define MODEL_NAME 64
 #define MODEL_TEXT 192
-#define MODEL_STRIP 3600  /* newest intervals kept for strip and heat map */
+#define MODEL_STRIP 3600 /* newest intervals kept for strip and heat map */
 #define MODEL_LOG 2000
 
 struct m_shape {
@@ -85,21 +85,21 @@ struct m_dir {
 enum m_point_state { POINT_WARM, POINT_RUN, POINT_DONE, POINT_CUT };
 
 struct m_interval {
-	int64_t t_us;        /* of its end */
+	int64_t t_us;                 /* of its end */
 	double iops, mean_us, p99_us; /* service time of all */
 };
 
 struct m_point {
-	int phase, point;      /* indices in the plan */
-	char kind[16];         /* max, point, ramp */
-	double percent;        /* NAN when not of a curve */
-	double asked_iops;     /* NAN closed loop */
+	int phase, point;  /* indices in the plan */
+	char kind[16];     /* max, point, ramp */
+	double percent;    /* NAN when not of a curve */
+	double asked_iops; /* NAN closed loop */
 	int64_t outstanding;
 	int64_t begun_t_us, warmup_us, length_us;
 	enum m_point_state state;
-	double measured_s;     /* of counted intervals */
-	int64_t scheduled;     /* open loop: arrivals due; -1 closed loop */
-	int64_t backlog;       /* at its end */
+	double measured_s; /* of counted intervals */
+	int64_t scheduled; /* open loop: arrivals due; -1 closed loop */
+	int64_t backlog;   /* at its end */
 	bool generator_bound;
 	struct m_dir read, write;
 	struct m_interval *interval; /* counted ones, in order */
@@ -110,16 +110,16 @@ struct m_point {
 struct m_series {
 	char name[MODEL_NAME], vdisk[MODEL_NAME], setup[MODEL_NAME];
 	char workload[MODEL_NAME], workload_title[MODEL_NAME];
-	double max_iops;       /* closed loop; NAN until found */
+	double max_iops; /* closed loop; NAN until found */
 	int64_t max_outstanding;
 	struct m_point *point; /* in order of running; kind max first */
 	size_t points;
 };
 
 struct m_phase {
-	int phase;             /* -1 none */
+	int phase; /* -1 none */
 	char kind[16];
-	int series;            /* -1 none */
+	int series;                               /* -1 none */
 	int64_t begun_t_us, warmup_us, length_us; /* length 0: until done */
 	int64_t done_bytes, total_bytes;          /* prefill; -1 */
 	bool ended;
@@ -130,11 +130,11 @@ struct m_run {
 	char id[MODEL_NAME], title[MODEL_NAME];
 	char state[16], reason[MODEL_TEXT];
 	int64_t begun_t_us, ended_t_us; /* -1 */
-	json_t *plan;          /* borrowed by readers */
+	json_t *plan;                   /* borrowed by readers */
 	int phases;
-	struct m_phase phase;  /* the newest */
-	double done_share;     /* 0..1 of the plan's time; NAN unknown */
-	double left_s;         /* NAN unknown */
+	struct m_phase phase; /* the newest */
+	double done_share;    /* 0..1 of the plan's time; NAN unknown */
+	double left_s;        /* NAN unknown */
 	struct m_series *series;
 	size_t series_count;
 };
@@ -150,7 +150,7 @@ struct m_strip {
 
 struct m_line {
 	int64_t t_us;
-	char level[8];  /* info warn error note cmd fault */
+	char level[8]; /* info warn error note cmd fault */
 	char text[MODEL_TEXT];
 };
 
@@ -168,14 +168,14 @@ struct model {
 	size_t policies;
 	struct m_vdisk *vdisk;
 	size_t vdisks;
-	struct m_run *run;        /* every run of the session, in order */
+	struct m_run *run; /* every run of the session, in order */
 	size_t runs;
-	struct m_strip *strip;    /* newest MODEL_STRIP, in order */
+	struct m_strip *strip; /* newest MODEL_STRIP, in order */
 	size_t strips;
-	struct m_line *line;      /* newest MODEL_LOG, in order */
+	struct m_line *line; /* newest MODEL_LOG, in order */
 	size_t lines;
-	uint64_t revision;        /* grows with each event applied */
-	uint64_t ignored;         /* events of unknown type or bad shape */
+	uint64_t revision; /* grows with each event applied */
+	uint64_t ignored;  /* events of unknown type or bad shape */
 };
 
 int model_new(struct model **model);

@@ -21,7 +21,7 @@
 
 #define array_len(a) (sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+	((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define KIB (1024ull)
 #define MIB (1024ull * KIB)
@@ -34,10 +34,10 @@
  * A mistake of the program, never of its input: says where and aborts, in
  * release builds too.
  */
-#define id_assert(cond)                                                 \
-	do {                                                            \
-		if (id_unlikely(!(cond)))                               \
-			id_assert_failed(#cond, __FILE__, __LINE__);    \
+#define id_assert(cond)                                              \
+	do {                                                         \
+		if (id_unlikely(!(cond)))                            \
+			id_assert_failed(#cond, __FILE__, __LINE__); \
 	} while (0)
 _Noreturn void id_assert_failed(const char *cond, const char *file, int line);
 

@@ -21,11 +21,11 @@ struct drive; /* an open drive, of one reactor, exclusive */
  * holders (/proc, /sys, O_EXCL), partitions, our own header.
  */
 enum drive_verdict {
-	DRIVE_EMPTY,   /* free to claim */
-	DRIVE_OURS,    /* claimed by iodeck */
-	DRIVE_DATA,    /* has a signature: refused without destroy */
-	DRIVE_BUSY,    /* mounted or held: refused always */
-	DRIVE_UNFIT,   /* too small, read-only, no such thing, no permission */
+	DRIVE_EMPTY, /* free to claim */
+	DRIVE_OURS,  /* claimed by iodeck */
+	DRIVE_DATA,  /* has a signature: refused without destroy */
+	DRIVE_BUSY,  /* mounted or held: refused always */
+	DRIVE_UNFIT, /* too small, read-only, no such thing, no permission */
 };
 struct drive_facts {
 	enum drive_kind kind;

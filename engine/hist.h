@@ -23,10 +23,10 @@
 
 struct hist {
 	uint64_t count;
-	uint64_t sum_ns;     /* exact, not from the buckets */
-	uint64_t min_ns;     /* UINT64_MAX without samples */
+	uint64_t sum_ns; /* exact, not from the buckets */
+	uint64_t min_ns; /* UINT64_MAX without samples */
 	uint64_t max_ns;
-	uint64_t clipped;    /* samples longer than 2^40 ns */
+	uint64_t clipped; /* samples longer than 2^40 ns */
 	uint64_t bucket[HIST_BUCKETS];
 };
 

@@ -37,15 +37,15 @@ enum reactor_kind {
 
 struct reactor_opts {
 	enum reactor_kind kind;
-	unsigned entries;     /* submission queue; 0: 256 */
-	unsigned workers;     /* THREADS: pool size; 0: 4 */
-	size_t arena_bytes;   /* I/O buffers made and registered now; 0: none.
-				 reactor_buf_alloc() works beyond it too, from
-				 unregistered memory */
-	uint64_t seed;        /* of reactor_rng() */
-	const char *name;     /* of its thread and in messages; NULL: none */
-	bool busy_poll;       /* spin instead of sleeping while timers are due
-				 within 50 us: only where cores are spare */
+	unsigned entries;   /* submission queue; 0: 256 */
+	unsigned workers;   /* THREADS: pool size; 0: 4 */
+	size_t arena_bytes; /* I/O buffers made and registered now; 0: none.
+			       reactor_buf_alloc() works beyond it too, from
+			       unregistered memory */
+	uint64_t seed;      /* of reactor_rng() */
+	const char *name;   /* of its thread and in messages; NULL: none */
+	bool busy_poll;     /* spin instead of sleeping while timers are due
+			       within 50 us: only where cores are spare */
 };
 
 /*
@@ -102,7 +102,7 @@ void reactor_send(struct reactor *r, struct task *task);
 struct timer {
 	uint64_t deadline_ns; /* of reactor_now() */
 	void (*fn)(struct timer *timer);
-	uint32_t heap_index;  /* private; 0 when idle */
+	uint32_t heap_index; /* private; 0 when idle */
 };
 
 /* (Re)arms. A deadline in the past fires in the next turn. */
@@ -120,7 +120,7 @@ struct watch {
 	int fd;
 	uint32_t events; /* EPOLLIN | EPOLLOUT wanted */
 	void (*fn)(struct watch *watch, uint32_t events);
-	void *priv;      /* private */
+	void *priv; /* private */
 };
 
 /* Level-triggered. -EPERM for an fd that cannot be polled. Not for SIM. */
@@ -135,9 +135,9 @@ enum kio_op { KIO_READ, KIO_WRITE, KIO_FSYNC, KIO_PUNCH };
 #define KIO_DSYNC 1u /* KIO_WRITE: durable when done (RWF_DSYNC) */
 
 struct kio {
-	uint8_t op;     /* enum kio_op */
+	uint8_t op; /* enum kio_op */
 	uint8_t flags;
-	int fd;         /* plain fd, or an index from reactor_file_register() */
+	int fd; /* plain fd, or an index from reactor_file_register() */
 	bool fixed_fd;
 	uint32_t len;
 	int32_t result; /* bytes or -errno, as the kernel gave it */
@@ -169,9 +169,9 @@ void reactor_buf_free(struct reactor *r, void *buf, size_t len);
 
 struct reactor_stats {
 	uint64_t turns;
-	uint64_t kios;        /* done */
-	uint64_t enters;      /* system calls for them */
-	uint64_t busy_ns;     /* outside of waiting */
+	uint64_t kios;    /* done */
+	uint64_t enters;  /* system calls for them */
+	uint64_t busy_ns; /* outside of waiting */
 	uint64_t idle_ns;
 };
 void reactor_stats(const struct reactor *r, struct reactor_stats *stats);

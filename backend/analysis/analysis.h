@@ -15,17 +15,17 @@ struct lat_set {
 };
 
 struct point_stats {
-	double asked_iops;  /* NAN closed loop */
+	double asked_iops; /* NAN closed loop */
 	double percent;
 	double iops, read_iops, write_iops, mb_s; /* MB = 10^6 bytes */
 	int64_t errors, outstanding;
-	bool saturated;     /* achieved < 98 % of what was asked */
+	bool saturated; /* achieved < 98 % of what was asked */
 	bool generator_bound;
-	bool partial;       /* running, or cut short */
+	bool partial; /* running, or cut short */
 	/* half-widths of the 95 % interval of iops and of mean latency, as a
 	 * share of the mean, by batch means over the intervals; NAN below 6 */
 	double iops_ci, latency_ci;
-	bool steady;        /* no trend, CI below 5 % (see analysis.c) */
+	bool steady; /* no trend, CI below 5 % (see analysis.c) */
 	double measured_s;
 	struct lat_set latency;  /* service time */
 	struct lat_set response; /* open loop; closed loop: as service */
@@ -38,11 +38,11 @@ struct reading {
 };
 struct series_summary {
 	double peak_iops, peak_latency_us;
-	struct reading at_70, at_80;  /* of the peak */
-	double bound_us;              /* asked for */
-	struct reading under;         /* highest IOPS with latency <= bound */
-	bool under_open;              /* every point is under the bound */
-	double drop_off;              /* share lost behind the peak; 0 none */
+	struct reading at_70, at_80; /* of the peak */
+	double bound_us;             /* asked for */
+	struct reading under;        /* highest IOPS with latency <= bound */
+	bool under_open;             /* every point is under the bound */
+	double drop_off;             /* share lost behind the peak; 0 none */
 };
 
 /* What both a recorded series and a published one come down to: IOPS against

@@ -20,16 +20,16 @@ struct link_conn;
 enum link_state { LINK_OFF, LINK_OPENING, LINK_UP, LINK_DOWN };
 
 struct link_conn_opts {
-	const char *agent;       /* its name: one daemon a name */
-	const char *program;     /* iodeck-agent's path; NULL: beside our own
-				    binary, then libexec, then PATH */
-	const char *state_dir;   /* sockets, spool; NULL: XDG_STATE_HOME */
+	const char *agent;     /* its name: one daemon a name */
+	const char *program;   /* iodeck-agent's path; NULL: beside our own
+				  binary, then libexec, then PATH */
+	const char *state_dir; /* sockets, spool; NULL: XDG_STATE_HOME */
 	bool watch;
-	const char *session;     /* path, told to the agent */
+	const char *session; /* path, told to the agent */
 	/* marks to attach from: (i, n) pairs of this agent */
 	const int64_t (*from)[2];
 	size_t from_count;
-	bool spawn;              /* start the daemon when there is none */
+	bool spawn; /* start the daemon when there is none */
 	/* each event, in order; a borrowed reference */
 	void (*event)(const json_t *event, void *arg);
 	/* hello is the agent's first line when UP; reason when DOWN */
@@ -52,8 +52,7 @@ int link_conn_retry(struct link_conn *conn, struct err *err);
 /* reply(reply or NULL when the link went, arg) runs once, from step. `body` is
  * given away. Returns the request's id or a negative errno. */
 int64_t link_conn_ask(struct link_conn *conn, const char *what, json_t *body,
-		      void (*reply)(const json_t *reply, void *arg),
-		      void *arg);
+		      void (*reply)(const json_t *reply, void *arg), void *arg);
 /* What is on disk: (i, n). */
 void link_conn_ack(struct link_conn *conn, int64_t i, int64_t n);
 

@@ -20,7 +20,7 @@ struct conductor;
 struct conductor_job {
 	const char *vdisk;
 	const json_t *workload;
-	double iops;          /* 0: closed loop */
+	double iops; /* 0: closed loop */
 	bool poisson;
 	unsigned outstanding;
 	uint64_t seed;
@@ -31,10 +31,10 @@ struct conductor_job {
  * emits the `sample` event itself (conductor_stamp() fills run, phase, series,
  * from_us, warm). */
 struct conductor_sample {
-	uint64_t from_us, len_us;  /* since the job began */
+	uint64_t from_us, len_us; /* since the job began */
 	uint64_t ops, errors;
-	double mean_us;            /* service time of all */
-	unsigned bound;            /* LOAD_BOUND_*: closed loop stops doubling */
+	double mean_us; /* service time of all */
+	unsigned bound; /* LOAD_BOUND_*: closed loop stops doubling */
 	int last_error;
 };
 
@@ -42,13 +42,13 @@ struct conductor_host {
 	void *arg;
 	/* microseconds of a monotonic clock */
 	uint64_t (*now_us)(void *arg);
-	/* calls conductor_tick() at or after this time; the newest wish counts */
+	/* conductor_tick() at or after this time; the newest wish counts */
 	void (*wake_at)(void *arg, uint64_t at_us);
 	/* body is given away (a reference); the host stamps and keeps it */
 	void (*emit)(void *arg, const char *e, json_t *body);
-	/* asynchronous: conductor_job_began() or conductor_job_ended() follow */
+	/* later conductor_job_began() or conductor_job_ended() */
 	void (*job_start)(void *arg, const struct conductor_job *job);
-	void (*job_stop)(void *arg);   /* conductor_job_ended() follows */
+	void (*job_stop)(void *arg); /* conductor_job_ended() follows */
 	void (*job_pause)(void *arg, bool pause);
 	/* conductor_step_done() follows each of these once */
 	void (*prefill)(void *arg, const char *vdisk, const json_t *phase);
@@ -80,8 +80,7 @@ void conductor_job_began(struct conductor *c);
 void conductor_job_sample(struct conductor *c,
 			  const struct conductor_sample *sample);
 /* result 0 or why it could not start or failed */
-void conductor_job_ended(struct conductor *c, int result,
-			 const char *reason);
+void conductor_job_ended(struct conductor *c, int result, const char *reason);
 void conductor_step_done(struct conductor *c, int result, const char *reason);
 void conductor_progress(struct conductor *c, uint64_t done, uint64_t total);
 /* Adds run, phase, series, warm to the body of a sample of the current job,
@@ -95,7 +94,7 @@ int plan_check(const json_t *plan, struct err *err);
 struct plan_cost {
 	double seconds;
 	double prefill_bytes;
-	double write_share;  /* of the I/O of its measured phases */
+	double write_share; /* of the I/O of its measured phases */
 	unsigned phases, points;
 };
 int plan_cost(const json_t *plan, const json_t *sizes, struct plan_cost *cost,

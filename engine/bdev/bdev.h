@@ -34,15 +34,15 @@ enum bdev_op { BDEV_READ, BDEV_WRITE, BDEV_FLUSH, BDEV_TRIM };
 struct bdev;
 
 struct io {
-	uint8_t op;       /* enum bdev_op */
-	uint8_t flags;    /* BDEV_FUA on WRITE */
-	int32_t result;   /* out: 0 or a negative errno */
-	uint32_t len;     /* bytes, a multiple of limits.block; 0 for FLUSH */
-	uint64_t off;     /* bytes */
-	void *buf;        /* len bytes, aligned to limits.align; NULL for FLUSH
-			     and TRIM */
+	uint8_t op;     /* enum bdev_op */
+	uint8_t flags;  /* BDEV_FUA on WRITE */
+	int32_t result; /* out: 0 or a negative errno */
+	uint32_t len;   /* bytes, a multiple of limits.block; 0 for FLUSH */
+	uint64_t off;   /* bytes */
+	void *buf;      /* len bytes, aligned to limits.align; NULL for FLUSH
+			   and TRIM */
 	void (*done)(struct io *io);
-	void *arg;        /* the submitter's own */
+	void *arg; /* the submitter's own */
 
 	/* private to the bdev between submit and callback */
 	struct bdev *bdev;
@@ -81,7 +81,7 @@ struct bdev_ops {
 };
 
 struct bdev_stats {
-	uint64_t ops[4];   /* done, by enum bdev_op */
+	uint64_t ops[4]; /* done, by enum bdev_op */
 	uint64_t bytes[4];
 	uint64_t errors;
 	uint64_t latency_sum_ns[4];
@@ -94,12 +94,12 @@ struct bdev {
 	const struct bdev_ops *ops;
 	struct reactor *reactor;
 	struct bdev_limits limits;
-	char name[64];     /* for messages: "n2:d1", "db1" */
-	bool failed;       /* refuses all io with -ENODEV: pulled or fenced */
+	char name[64]; /* for messages: "n2:d1", "db1" */
+	bool failed;   /* refuses all io with -ENODEV: pulled or fenced */
 
 	/* private to the front */
 	struct bdev_stats stats;
-	bool timed;        /* keeps latency_sum_ns, busy_ns and queue_ns */
+	bool timed; /* keeps latency_sum_ns, busy_ns and queue_ns */
 	uint64_t busy_since_ns, queue_last_ns;
 	bool closing;
 	void (*closed)(void *arg);

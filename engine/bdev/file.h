@@ -18,7 +18,7 @@ struct bdev_file_opts {
 	uint64_t len_bytes;
 	bool buffered;
 	bool read_only;
-	bool shared;           /* no lock: slices of one drive share it */
+	bool shared; /* no lock: slices of one drive share it */
 };
 
 /*

@@ -34,12 +34,12 @@ void bdev_delay_stall(struct bdev *bdev, uint64_t ns);
 
 /* ---- error -------------------------------------------------------------- */
 struct error_opts {
-	double read_rate, write_rate;  /* share of io to fail, 0..1 */
-	int code;                      /* negative errno; 0: -EIO */
-	uint64_t bad_off, bad_len;     /* this range always fails reads */
-	bool offline;                  /* everything fails with -ENODEV, also
-					  what is in flight: a pulled drive.
-					  Writes in flight may have landed */
+	double read_rate, write_rate; /* share of io to fail, 0..1 */
+	int code;                     /* negative errno; 0: -EIO */
+	uint64_t bad_off, bad_len;    /* this range always fails reads */
+	bool offline;                 /* everything fails with -ENODEV, also
+					 what is in flight: a pulled drive.
+					 Writes in flight may have landed */
 };
 int bdev_error_open(struct bdev *child, struct bdev **bdev, struct err *err);
 void bdev_error_set(struct bdev *bdev, const struct error_opts *opts);
@@ -54,9 +54,9 @@ void bdev_error_set(struct bdev *bdev, const struct error_opts *opts);
  * drive's own interface).
  */
 struct link_opts {
-	uint64_t rate_bytes_s;  /* 0: no limit */
-	uint64_t rate_iops;     /* 0: no limit */
-	uint64_t latency_ns;    /* one way there and back, added once */
+	uint64_t rate_bytes_s; /* 0: no limit */
+	uint64_t rate_iops;    /* 0: no limit */
+	uint64_t latency_ns;   /* one way there and back, added once */
 	bool half_duplex;
 };
 struct link_stats {

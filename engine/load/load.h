@@ -23,14 +23,14 @@
 #define LOAD_TARGETS_MAX 64
 
 struct load_size {
-	uint32_t bytes;  /* 512 B to 8 MiB, multiple of the target's block */
-	double weight;   /* any positive number; normalised */
+	uint32_t bytes; /* 512 B to 8 MiB, multiple of the target's block */
+	double weight;  /* any positive number; normalised */
 };
 
 struct workload {
-	double read_share;         /* 0..1 */
-	double random_share;       /* 0..1; the rest continues a sequential
-				      stream */
+	double read_share;   /* 0..1 */
+	double random_share; /* 0..1; the rest continues a sequential
+				stream */
 	struct load_size read_sizes[LOAD_SIZES_MAX];
 	unsigned read_size_count;
 	struct load_size write_sizes[LOAD_SIZES_MAX];
@@ -40,38 +40,39 @@ struct workload {
 	double compress_ratio;     /* of written data, 1.0 not compressible */
 	unsigned flush_every;      /* a FLUSH after that many writes; 0 never */
 	bool fua;
-	unsigned streams;          /* sequential streams a target; 0: 1 */
+	unsigned streams; /* sequential streams a target; 0: 1 */
 };
 
 enum load_schedule { LOAD_UNIFORM, LOAD_POISSON };
 
 struct load_rate {
-	double iops;               /* 0: closed loop */
+	double iops; /* 0: closed loop */
 	enum load_schedule schedule;
-	unsigned outstanding;      /* in flight over all targets, 1..4096 */
+	unsigned outstanding; /* in flight over all targets, 1..4096 */
 };
 
 /* Why the generator and not the target bounds the rate. */
-#define LOAD_BOUND_CPU 1u  /* the reactor was busy > 95 % of the interval and
-			      intended starts were missed by its own delay */
+/* The reactor was busy > 95 % of the interval, and intended starts were missed
+ * by its own delay. */
+#define LOAD_BOUND_CPU 1u
 
 struct load_dir {
 	uint64_t ops, bytes, errors;
 	struct hist service;
-	struct hist response;  /* open loop; closed loop: empty, is service */
+	struct hist response; /* open loop; closed loop: empty, is service */
 };
 
 /* One interval. Times are reactor time. */
 struct load_sample {
 	uint64_t from_ns, to_ns;
 	struct load_dir read, write;
-	uint64_t scheduled;    /* open loop: arrivals due in the interval */
-	uint64_t backlog;      /* due and not yet submitted, at its end */
-	unsigned inflight;     /* at its end */
-	double late_mean_ns;   /* generator's own lateness: due and a slot free,
-				  until submitted */
-	unsigned bound;        /* LOAD_BOUND_* */
-	int last_error;        /* negative errno of the last failed io */
+	uint64_t scheduled;  /* open loop: arrivals due in the interval */
+	uint64_t backlog;    /* due and not yet submitted, at its end */
+	unsigned inflight;   /* at its end */
+	double late_mean_ns; /* generator's own lateness: due and a slot free,
+				until submitted */
+	unsigned bound;      /* LOAD_BOUND_* */
+	int last_error;      /* negative errno of the last failed io */
 };
 
 struct load_opts {
@@ -80,9 +81,9 @@ struct load_opts {
 	struct bdev *target[LOAD_TARGETS_MAX];
 	unsigned targets;
 	uint64_t seed;
-	uint64_t start_ns;     /* reactor time of the first arrival; 0: now */
-	uint64_t interval_ns;  /* of samples: 100 ms to 60 s; boundaries are
-				  start_ns + i * interval_ns */
+	uint64_t start_ns;    /* reactor time of the first arrival; 0: now */
+	uint64_t interval_ns; /* of samples: 100 ms to 60 s; boundaries are
+				 start_ns + i * interval_ns */
 	/* The sample is the job's; copy what is to be kept. Runs at every
 	 * boundary and once more for the rest when the job has stopped. */
 	void (*sample)(const struct load_sample *sample, void *arg);
@@ -108,11 +109,11 @@ void load_free(struct load *load);
  */
 struct prefill_opts {
 	struct bdev *target;
-	uint64_t bytes;        /* 0: all */
+	uint64_t bytes; /* 0: all */
 	double compress_ratio;
 	uint64_t seed;
-	uint32_t io_bytes;     /* 0: 1 MiB or the full stripe above it */
-	unsigned outstanding;  /* 0: 8 */
+	uint32_t io_bytes;    /* 0: 1 MiB or the full stripe above it */
+	unsigned outstanding; /* 0: 8 */
 	void (*progress)(uint64_t done_bytes, void *arg);
 	void (*done)(int result, void *arg);
 	void *arg;
@@ -120,7 +121,7 @@ struct prefill_opts {
 struct prefill;
 int prefill_start(struct reactor *r, const struct prefill_opts *opts,
 		  struct prefill **prefill, struct err *err);
-void prefill_stop(struct prefill *prefill);  /* done(-ECANCELED) follows */
+void prefill_stop(struct prefill *prefill); /* done(-ECANCELED) follows */
 void prefill_free(struct prefill *prefill);
 
 #endif

@@ -23,8 +23,8 @@ enum raid_level { RAID_0 = 0, RAID_1 = 1, RAID_5 = 5, RAID_6 = 6 };
 
 struct vdisk_policy {
 	enum raid_level raid;
-	uint8_t k, m;     /* RAID-0: k stripes, m 0; RAID-1: k 1, m 1..3 (m+1
-			     copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2 */
+	uint8_t k, m; /* RAID-0: k stripes, m 0; RAID-1: k 1, m 1..3 (m+1
+			 copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2 */
 	uint32_t stripe_unit_bytes; /* 4 KiB to 1 MiB, power of two */
 };
 
@@ -63,10 +63,10 @@ enum vdisk_state {
 const char *vdisk_state_name(enum vdisk_state state);
 
 struct vdisk_slot {
-	struct bdev *bdev;     /* in: the component, or NULL when it is not
-				  there; the vDisk's to close from a successful
-				  open on */
-	char domain[32];       /* where it is: in for create, checked at open */
+	struct bdev *bdev; /* in: the component, or NULL when it is not
+			      there; the vDisk's to close from a successful
+			      open on */
+	char domain[32];   /* where it is: in for create, checked at open */
 	char drive[32];
 	char component[64];    /* its id on the drive */
 	enum member_role role; /* out */
@@ -80,23 +80,23 @@ struct vdisk_info {
 	struct vdisk_policy policy;
 	uint64_t epoch;
 	enum vdisk_state state;
-	unsigned failures_left;   /* members that may still go */
+	unsigned failures_left; /* members that may still go */
 	unsigned slots;
 	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
 	double progress;          /* 0..1 of a rebuild or migration */
 	uint64_t rebuild_bytes_s; /* over the last seconds; 0 unknown */
 	uint64_t rebuild_left_bytes;
-	char reason[160];         /* why it is not healthy */
+	char reason[160]; /* why it is not healthy */
 };
 
 /* Called on the reactor after each change of state, never from a call in. */
 typedef void vdisk_changed_fn(struct bdev *vdisk, void *arg);
 
 struct vdisk_spec {
-	const char *cluster;  /* identity checked at open */
+	const char *cluster; /* identity checked at open */
 	const char *name;
-	uint64_t size_bytes;  /* create only; multiple of 4 KiB */
-	struct vdisk_policy policy;  /* create only */
+	uint64_t size_bytes;        /* create only; multiple of 4 KiB */
+	struct vdisk_policy policy; /* create only */
 	struct vdisk_slot *slot;
 	unsigned slots;
 	vdisk_changed_fn *changed;
@@ -153,8 +153,8 @@ void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
  * Checks every stripe: recomputes parity, compares copies. Reports through
  * done: result 0 and *mismatches (of stripes), on an idle vDisk.
  */
-void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches,
-		  vdisk_done_fn *done, void *arg);
+void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,
+		  void *arg);
 
 /*
  * What a label on a component says, without opening a vDisk: to find which
