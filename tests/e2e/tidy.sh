@@ -1,0 +1,146 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The mechanical rules of the house, so that no reader has to look for them:
+# licence lines, lengths, layers, layout, forgotten files. CONTRIBUTING.md says
+# what each is for. Prints one line a fault: FILE:LINE: what.
+set -u
+cd "${SOURCE_DIR:-$(dirname "$0")/../..}" || exit 1
+faults=$(mktemp) || exit 1
+trap 'rm -f "$faults"' EXIT
+
+# The files git knows and, not yet added, those it would take.
+if ! git rev-parse --git-dir >/dev/null 2>&1; then
+  echo "skipped: not a git checkout, so its files cannot be told from others"
+  exit 77
+fi
+files() {
+  git ls-files --cached --others --exclude-standard -- "$@" |
+    while read -r file; do
+      [ ! -f "$file" ] || printf '%s\n' "$file"
+    done
+}
+
+# Prints stdin's lines as faults of a kind.
+fault() {
+  sed "s|\$|  <- $1|" >>"$faults"
+}
+
+# Files written by hand; goldens, corpora and published data are not.
+by_hand() {
+  files '*.c' '*.h' '*.sh' dev .ci/run '*CMakeLists.txt' '*.cmake' \
+    'man/*.[1-9]' 'conf/*.conf' 'conf/**/*.conf'
+}
+
+code() {
+  files 'engine/**.[ch]' 'backend/**.[ch]' 'tui/**.[ch]' 'tests/**.[ch]'
+}
+
+check_licence() {
+  by_hand | while read -r file; do
+    head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-3.0-or-later' ||
+      echo "$file:1:"
+  done | fault "no SPDX-License-Identifier line on top"
+}
+
+check_length() {
+  code | while read -r file; do
+    lines=$(wc -l <"$file")
+    [ "$lines" -le 700 ] || echo "$file:$lines:"
+  done | fault "over 700 lines: more than one idea?"
+}
+
+check_width() {
+  by_hand | while read -r file; do
+    expand -t 8 "$file" | LC_ALL=C.UTF-8 grep -nE '.{81,}' |
+      sed "s|^|$file:|"
+  done | fault "over 80 columns"
+}
+
+check_blanks() {
+  by_hand | while read -r file; do
+    grep -nE '[[:blank:]]+$' "$file" | sed "s|^|$file:|"
+    [ -z "$(tail -c 1 "$file")" ] || echo "$file:"
+  done | fault "blanks at a line's end, or no newline at the file's"
+}
+
+# includes FOLDER-PATTERN FORBIDDEN
+includes() {
+  files "$1" | xargs -r grep -nHE "^#include \"($2)"
+}
+
+# tui -> backend -> engine, never back. Only the agent's half of backend may
+# see more of engine/ than its words (base, hist, rng).
+check_layers() {
+  {
+    includes 'engine/**.[ch]' '(backend|tui|tests)/'
+    includes 'backend/**.[ch]' '(tui|tests)/'
+    includes 'backend/**.[ch]' 'engine/' |
+      grep -vE '^backend/(agent|provider)/' |
+      grep -vE '"engine/(base|hist|rng)\.h"'
+    includes 'tui/**.[ch]' '(engine|tests)/' |
+      grep -vE '"engine/(base|hist)\.h"'
+    includes 'tui/**.[ch]' 'backend/(agent|provider)/'
+  } | fault "includes what its layer must not know"
+}
+
+check_root() {
+  files . | sed 's|/.*||' | sort -u | grep -vE '^\.' | grep -vxE \
+    'CMakeLists\.txt|CMakePresets\.json|dev|LICENSE|[A-Z]+\.md' |
+    grep -vxE 'tui|backend|engine|conf|tests|man|bench' |
+    fault "has no place at the top level"
+}
+
+# The words are cut in two so that this file is not found.
+check_words() {
+  by_hand | xargs grep -nHwE 'TO''DO|FIX''ME|XX''X|place''holder|stub''bed?' |
+    fault "unfinished work has no place here"
+  files . | xargs grep -nHIE '/wo''rk/|/ro''ot/|/home/[a-z]' |
+    fault "a path of some machine"
+}
+
+check_format() {
+  case $(clang-format --version 2>/dev/null) in
+  *'version 14.'*) ;;
+  *)
+    echo "note: no clang-format 14 here, so the layout was not looked at"
+    return
+    ;;
+  esac
+  code | xargs clang-format --dry-run 2>&1 | grep 'warning:' |
+    sed 's|: warning.*|:|' | fault "not laid out as ./dev fmt would"
+}
+
+# A source that no CMakeLists.txt names is built by nobody.
+check_listed() {
+  lists=$(files '*CMakeLists.txt' | xargs cat)
+  files '*.c' | while read -r file; do
+    case $lists in
+    *"$(basename "$file")"*) ;;
+    *) echo "$file:" ;;
+    esac
+  done | fault "named in no CMakeLists.txt"
+}
+
+# A folder's README names its headers, alone or by their sub-folder.
+check_readme() {
+  for folder in engine backend tui; do
+    [ -f "$folder/README.md" ] || {
+      echo "$folder/README.md:"
+      continue
+    }
+    files "$folder/**.h" | while read -r file; do
+      path=${file#"$folder"/}
+      case $path in
+      */*) ;;
+      *) grep -qE "\`([^\`]*, ?)?$path" "$folder/README.md" || echo "$file:" ;;
+      esac
+    done
+  done | fault "not in its folder's README.md"
+}
+
+for check in licence length width blanks layers root words format listed \
+  readme; do
+  "check_$check"
+done
+cat "$faults"
+[ ! -s "$faults" ]
