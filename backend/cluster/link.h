@@ -25,6 +25,7 @@ struct link_conn_opts {
 				  binary, then libexec, then PATH */
 	const char *state_dir; /* sockets, spool; NULL: XDG_STATE_HOME */
 	bool watch;
+	bool take;           /* take over from an owner that is alive */
 	const char *session; /* path, told to the agent */
 	/* marks to attach from: (i, n) pairs of this agent */
 	const int64_t (*from)[2];
@@ -32,7 +33,11 @@ struct link_conn_opts {
 	bool spawn; /* start the daemon when there is none */
 	/* each event, in order; a borrowed reference */
 	void (*event)(const json_t *event, void *arg);
-	/* hello is the agent's first line when UP; reason when DOWN */
+	/*
+	 * OPENING with hello: the agent's first line is there and nothing was
+	 * asked for yet: the moment to choose another session and marks with
+	 * link_conn_from(). UP with hello: attached. DOWN with the reason.
+	 */
 	void (*state)(enum link_state state, const json_t *hello,
 		      const char *reason, void *arg);
 	void *arg;
@@ -46,6 +51,13 @@ int link_conn_fd(const struct link_conn *conn); /* epoll fd */
 int link_conn_timeout_ms(const struct link_conn *conn);
 /* Does what is at hand; callbacks run from here. */
 void link_conn_step(struct link_conn *conn);
+/*
+ * Sets what opts.session and opts.from said, copied: before the attach, so
+ * from the callback of OPENING or before link_conn_retry(). A mark (i,
+ * INT64_MAX) leaves out all of that incarnation.
+ */
+int link_conn_from(struct link_conn *conn, const char *session,
+		   const int64_t (*from)[2], size_t from_count);
 /* Attach again after DOWN, with the marks as they are now. */
 int link_conn_retry(struct link_conn *conn, struct err *err);
 
