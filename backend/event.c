@@ -371,7 +371,7 @@ static int hist_check(const json_t *b, const struct hist_says *s,
 
 int event_hist_decode(const json_t *j, struct hist *h, struct err *err)
 {
-	struct hist_says s;
+	struct hist_says s = { 0 };
 	const json_t *b = json_object_get(j, "b");
 	int64_t index = -1, count;
 	uint64_t sum;
