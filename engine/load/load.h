@@ -10,6 +10,11 @@
  * from the intended start, so a stalled device cannot hide its queue. Service
  * time counts from submit to completion.
  *
+ * An I/O that fails counts in `errors` alone. A FLUSH that the workload asks
+ * for goes out on the slot of the write before it and is not counted. Closed
+ * loop over several targets keeps each slot on its target; open loop takes
+ * them in turn.
+ *
  * Threads: all on the reactor that owns the targets (through bdev/remote
  * otherwise).
  */
@@ -43,6 +48,12 @@ struct workload {
 	unsigned streams; /* sequential streams a target; 0: 1 */
 };
 
+/*
+ * Checks what can be checked without a target. Returns 0, or -EINVAL with the
+ * member at fault in err.
+ */
+int workload_check(const struct workload *workload, struct err *err);
+
 enum load_schedule { LOAD_UNIFORM, LOAD_POISSON };
 
 struct load_rate {
@@ -51,9 +62,13 @@ struct load_rate {
 	unsigned outstanding; /* in flight over all targets, 1..4096 */
 };
 
-/* Why the generator and not the target bounds the rate. */
-/* The reactor was busy > 95 % of the interval, and intended starts were missed
- * by its own delay. */
+/*
+ * Why the generator and not the target bounds the rate.
+ * CPU: the reactor's thread was busy or waited for a CPU more than 95 % of the
+ * interval, so it hardly ever waited for the target; and in open loop the
+ * schedule was not kept although slots were free. Layers and vDisks of the
+ * same reactor are its work, too.
+ */
 #define LOAD_BOUND_CPU 1u
 
 struct load_dir {
@@ -80,7 +95,8 @@ struct load_opts {
 	struct load_rate rate;
 	struct bdev *target[LOAD_TARGETS_MAX];
 	unsigned targets;
-	uint64_t seed;
+	uint64_t seed;        /* one of its own for each job of a run, or jobs
+				 write each other's data again */
 	uint64_t start_ns;    /* reactor time of the first arrival; 0: now */
 	uint64_t interval_ns; /* of samples: 100 ms to 60 s; boundaries are
 				 start_ns + i * interval_ns */
