@@ -16,7 +16,8 @@
  * Threads: a reactor is made, run and freed by any one thread at a time; all
  * calls but reactor_send(), reactor_stop() and reactor_kind_*() belong to the
  * thread that runs it. Callbacks run on that thread, from run, never from
- * inside the call that asked for them.
+ * inside the call that asked for them. It changes hands by
+ * reactor_thread_start() and _join(), or by hand with no kernel I/O in flight.
  */
 #ifndef ENGINE_REACTOR_H
 #define ENGINE_REACTOR_H
@@ -131,14 +132,21 @@ void watch_remove(struct reactor *r, struct watch *watch);
 
 /* ---- kernel I/O: what the file bdev is made of -------------------------- */
 
-enum kio_op { KIO_READ, KIO_WRITE, KIO_FSYNC, KIO_PUNCH };
-#define KIO_DSYNC 1u /* KIO_WRITE: durable when done (RWF_DSYNC) */
+enum kio_op {
+	KIO_READ,
+	KIO_WRITE,
+	KIO_FSYNC,   /* data and what is needed to read it (fdatasync) */
+	KIO_PUNCH,   /* fallocate: the range reads as zeros */
+	KIO_DISCARD, /* BLKDISCARD on a device; needs KIO_POOL */
+};
+#define KIO_DSYNC 1u    /* KIO_WRITE: durable when done (RWF_DSYNC) */
+#define KIO_POOL 2u     /* by a thread that may block; plain fd only */
+#define KIO_FIXED_FD 4u /* fd is an index from reactor_file_register() */
 
 struct kio {
-	uint8_t op; /* enum kio_op */
-	uint8_t flags;
-	int fd; /* plain fd, or an index from reactor_file_register() */
-	bool fixed_fd;
+	uint8_t op;    /* enum kio_op */
+	uint8_t flags; /* KIO_* */
+	int fd;
 	uint32_t len;
 	int32_t result; /* bytes or -errno, as the kernel gave it */
 	uint64_t off;
@@ -153,7 +161,7 @@ struct kio {
  * refuses comes back as result.
  */
 void reactor_kio(struct reactor *r, struct kio *kio);
-/* Registers an fd: *index is for kio.fd with fixed_fd. -ENOSPC, -ENOSYS:
+/* Registers an fd: *index is for kio.fd with KIO_FIXED_FD. -ENOSPC, -ENOSYS:
  * go on with the plain fd. */
 int reactor_file_register(struct reactor *r, int fd, int *index);
 void reactor_file_unregister(struct reactor *r, int index);
@@ -165,14 +173,21 @@ void reactor_file_unregister(struct reactor *r, int index);
 void *reactor_buf_alloc(struct reactor *r, size_t len);
 void reactor_buf_free(struct reactor *r, void *buf, size_t len);
 
+/*
+ * How kernel I/O is done here, for people: "io_uring, registered buffers",
+ * "io_uring, plain buffers (RLIMIT_MEMLOCK is too low)", "4 threads".
+ */
+void reactor_describe(const struct reactor *r, char *buf, size_t len);
+
 /* ---- figures ------------------------------------------------------------ */
 
 struct reactor_stats {
 	uint64_t turns;
 	uint64_t kios;    /* done */
 	uint64_t enters;  /* system calls for them */
-	uint64_t busy_ns; /* outside of waiting */
-	uint64_t idle_ns;
+	uint64_t busy_ns; /* its thread on a CPU or waiting for one, spinning
+			     not counted; since it took the reactor over */
+	uint64_t idle_ns; /* the rest of that time */
 };
 void reactor_stats(const struct reactor *r, struct reactor_stats *stats);
 
