@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the model knows of hosts, domains and drives, policies and vDisks. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/model_priv.h"
+
+/* ---- hosts -------------------------------------------------------------- */
+
+static struct m_host *host_find(struct model *m, const char *agent)
+{
+	for (size_t i = 0; i < m->hosts; i++)
+		if (!strcmp(m->host[i].agent, agent))
+			return &m->host[i];
+	return NULL;
+}
+
+int model_on_host(struct m_state *s, const struct event_head *head,
+		  struct m_in *in)
+{
+	struct model *m = &s->pub;
+	struct m_host h = { .usage_t_us = -1 }, *at;
+	const json_t *agent;
+
+	memcpy(h.agent, head->a, strlen(head->a) + 1);
+	IN_TEXT(in, "name", h.name, IN_MUST);
+	IN_TEXT(in, "kernel", h.kernel, IN_MAY);
+	IN_TEXT(in, "cpu", h.cpu, IN_MAY);
+	h.cores = in_int(in, "cores", 1 << 20, IN_MAY);
+	h.mem_bytes = in_int(in, "mem_bytes", EVENT_INT_MAX, IN_MAY);
+	agent = in_object(in, "agent", IN_MAY);
+	h.pid = -1;
+	if (agent) {
+		struct m_in part = in_part(in, agent);
+
+		IN_TEXT(&part, "version", h.version, IN_MAY);
+		IN_TEXT(&part, "io", h.io, IN_MAY);
+		h.pid = in_int(&part, "pid", INT32_MAX, IN_MAY);
+		in->rc = part.rc;
+	}
+	if (in->rc)
+		return in->rc;
+	h.cpu_busy = h.cpu_steal = NAN;
+	h.mem_used_bytes = -1;
+	at = host_find(m, head->a);
+	if (!at) {
+		if (m->hosts == MODEL_HOSTS_MAX)
+			return in_bad(in, "more than %d hosts",
+				      MODEL_HOSTS_MAX);
+		if (model_grow(&m->host, m->hosts, sizeof(h)))
+			return -ENOMEM;
+		at = &m->host[m->hosts++];
+	}
+	*at = h;
+	return 0;
+}
+
+/* ---- domains and drives ------------------------------------------------- */
+
+static void in_shape(struct m_in *in, const char *key, struct m_shape *shape)
+{
+	const json_t *o = in_object(in, key, IN_MAY);
+	struct m_in part;
+
+	shape->set = false;
+	shape->rate_bytes_s = shape->rate_iops = shape->latency_us = NAN;
+	if (!o)
+		return;
+	part = in_part(in, o);
+	shape->rate_bytes_s = in_num(&part, "rate_bytes_s");
+	shape->rate_iops = in_num(&part, "rate_iops");
+	shape->latency_us = in_num(&part, "latency_us");
+	in->rc = part.rc;
+	/* 0 is no limit to who sets a link; a rate of nothing is not one. */
+	if (shape->rate_bytes_s == 0)
+		shape->rate_bytes_s = NAN;
+	if (shape->rate_iops == 0)
+		shape->rate_iops = NAN;
+	shape->set = !isnan(shape->rate_bytes_s) || !isnan(shape->rate_iops) ||
+		     !isnan(shape->latency_us);
+}
+
+static void drive_usage_clear(struct m_drive *d)
+{
+	d->read_iops = d->write_iops = NAN;
+	d->read_bytes_s = d->write_bytes_s = NAN;
+	d->busy = d->queue = d->latency_us = NAN;
+}
+
+static void in_drive(struct m_in *in, struct m_drive *d)
+{
+	memset(d, 0, sizeof(*d));
+	IN_TEXT(in, "name", d->name, IN_MUST);
+	IN_TEXT(in, "path", d->path, IN_MAY);
+	IN_TEXT(in, "kind", d->kind, IN_MAY);
+	IN_TEXT(in, "state", d->state, IN_MUST);
+	IN_TEXT(in, "reason", d->reason, IN_MAY);
+	d->size_bytes = in_int(in, "size_bytes", INT64_MAX, IN_MAY);
+	d->free_bytes = in_int(in, "free_bytes", INT64_MAX, IN_MAY);
+	in_shape(in, "shape", &d->shape);
+	drive_usage_clear(d);
+}
+
+static struct m_drive *drive_find(const struct m_domain *d, const char *name)
+{
+	for (size_t i = 0; d && i < d->drives; i++)
+		if (!strcmp(d->drive[i].name, name))
+			return &d->drive[i];
+	return NULL;
+}
+
+/* The newest usage outlives a new description of the same thing. */
+static void usage_keep(const struct model *m, struct m_domain *d)
+{
+	const struct m_domain *old = model_domain(m, d->name);
+
+	d->link_read_bytes_s = d->link_write_bytes_s = d->link_busy = NAN;
+	if (!old)
+		return;
+	d->link_read_bytes_s = old->link_read_bytes_s;
+	d->link_write_bytes_s = old->link_write_bytes_s;
+	d->link_busy = old->link_busy;
+	for (size_t i = 0; i < d->drives; i++) {
+		const struct m_drive *was = drive_find(old, d->drive[i].name);
+		struct m_drive *is = &d->drive[i];
+
+		if (!was)
+			continue;
+		is->read_iops = was->read_iops;
+		is->write_iops = was->write_iops;
+		is->read_bytes_s = was->read_bytes_s;
+		is->write_bytes_s = was->write_bytes_s;
+		is->busy = was->busy;
+		is->queue = was->queue;
+		is->latency_us = was->latency_us;
+	}
+}
+
+static int in_domain(struct m_in *in, struct m_domain *d)
+{
+	const json_t *drives;
+	size_t n;
+
+	IN_TEXT(in, "name", d->name, IN_MUST);
+	in_shape(in, "link", &d->link);
+	drives = in_array(in, "drives", MODEL_DRIVES_MAX, IN_MAY);
+	n = json_array_size(drives);
+	if (in->rc || !n)
+		return in->rc;
+	d->drive = calloc(n, sizeof(*d->drive));
+	if (!d->drive)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && !in->rc; i++) {
+		struct m_in part = in_part(in, json_array_get(drives, i));
+
+		in_drive(&part, &d->drive[i]);
+		in->rc = part.rc;
+	}
+	d->drives = n;
+	return in->rc;
+}
+
+static void domains_free(struct m_domain *domain, size_t n)
+{
+	for (size_t i = 0; i < n && domain; i++)
+		free(domain[i].drive);
+	free(domain);
+}
+
+int model_on_cluster(struct m_state *s, const struct event_head *head,
+		     struct m_in *in)
+{
+	struct model *m = &s->pub;
+	char name[MODEL_NAME], title[MODEL_NAME];
+	struct m_domain *domain = NULL;
+	bool is_virtual = in_bool(in, "virtual");
+	const json_t *list;
+	size_t n;
+	int rc;
+
+	(void)head;
+	IN_TEXT(in, "name", name, IN_MUST);
+	IN_TEXT(in, "title", title, IN_MAY);
+	list = in_array(in, "domains", MODEL_DOMAINS_MAX, IN_MUST);
+	if (in->rc)
+		return in->rc;
+	n = json_array_size(list);
+	domain = calloc(n ? n : 1, sizeof(*domain));
+	if (!domain)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct m_in part = in_part(in, json_array_get(list, i));
+
+		rc = part.rc ? part.rc : in_domain(&part, &domain[i]);
+		if (rc) {
+			domains_free(domain, n);
+			return rc;
+		}
+		usage_keep(m, &domain[i]);
+	}
+	domains_free(m->domain, m->domains);
+	m->domain = domain;
+	m->domains = n;
+	memcpy(m->cluster, name, sizeof(name));
+	memcpy(m->cluster_title, title, sizeof(title));
+	m->cluster_virtual = is_virtual;
+	return 0;
+}
+
+/* ---- usage -------------------------------------------------------------- */
+
+static void usage_links(struct m_in *in, struct model *m)
+{
+	const json_t *list = in_array(in, "links", MODEL_DOMAINS_MAX, IN_MAY);
+
+	for (size_t i = 0; i < json_array_size(list) && !in->rc; i++) {
+		struct m_in part = in_part(in, json_array_get(list, i));
+		char name[MODEL_NAME];
+		struct m_domain *d;
+
+		IN_TEXT(&part, "domain", name, IN_MUST);
+		d = model_domain(m, name);
+		if (d) {
+			d->link_read_bytes_s = in_num(&part, "read_bytes_s");
+			d->link_write_bytes_s = in_num(&part, "write_bytes_s");
+			d->link_busy = in_num(&part, "busy");
+		}
+		in->rc = part.rc;
+	}
+}
+
+static void usage_drives(struct m_in *in, struct model *m)
+{
+	const json_t *list =
+		in_array(in, "drives",
+			 (size_t)MODEL_DOMAINS_MAX * MODEL_DRIVES_MAX, IN_MAY);
+
+	for (size_t i = 0; i < json_array_size(list) && !in->rc; i++) {
+		struct m_in part = in_part(in, json_array_get(list, i));
+		char domain[MODEL_NAME], drive[MODEL_NAME];
+		struct m_drive *d;
+
+		IN_TEXT(&part, "domain", domain, IN_MUST);
+		IN_TEXT(&part, "drive", drive, IN_MUST);
+		d = drive_find(model_domain(m, domain), drive);
+		if (d) {
+			d->read_iops = in_num(&part, "read_iops");
+			d->write_iops = in_num(&part, "write_iops");
+			d->read_bytes_s = in_num(&part, "read_bytes_s");
+			d->write_bytes_s = in_num(&part, "write_bytes_s");
+			d->busy = in_num(&part, "busy");
+			d->queue = in_num(&part, "queue");
+			d->latency_us = in_num(&part, "latency_us");
+		}
+		in->rc = part.rc;
+	}
+}
+
+int model_on_usage(struct m_state *s, const struct event_head *head,
+		   struct m_in *in)
+{
+	struct m_host *h = host_find(&s->pub, head->a);
+	double busy = in_num(in, "cpu_busy"), steal = in_num(in, "cpu_steal");
+	int64_t mem = in_int(in, "mem_used_bytes", EVENT_INT_MAX, IN_MAY);
+
+	if (!in->rc && h) {
+		h->cpu_busy = busy;
+		h->cpu_steal = steal;
+		h->mem_used_bytes = mem;
+		h->usage_t_us = head->t_us;
+	}
+	usage_links(in, &s->pub);
+	usage_drives(in, &s->pub);
+	return in->rc;
+}
+
+/* ---- policies ----------------------------------------------------------- */
+
+static struct m_policy *policy_find(struct model *m, const char *name)
+{
+	for (size_t i = 0; i < m->policies; i++)
+		if (!strcmp(m->policy[i].name, name))
+			return &m->policy[i];
+	return NULL;
+}
+
+int model_on_policy(struct m_state *s, const struct event_head *head,
+		    struct m_in *in)
+{
+	struct model *m = &s->pub;
+	struct m_policy p = { 0 }, *at;
+
+	(void)head;
+	IN_TEXT(in, "name", p.name, IN_MUST);
+	p.raid = (int)in_int(in, "raid", 100, IN_MUST);
+	p.ftt = (int)in_int(in, "ftt", 100, IN_MAY);
+	p.stripe_unit_bytes =
+		in_int(in, "stripe_unit_bytes", EVENT_INT_MAX, IN_MAY);
+	if (in->rc)
+		return in->rc;
+	at = policy_find(m, p.name);
+	if (!at) {
+		if (m->policies == MODEL_POLICIES_MAX)
+			return in_bad(in, "more than %d policies",
+				      MODEL_POLICIES_MAX);
+		if (model_grow(&m->policy, m->policies, sizeof(p)))
+			return -ENOMEM;
+		at = &m->policy[m->policies++];
+	}
+	*at = p;
+	return 0;
+}
+
+int model_on_policy_gone(struct m_state *s, const struct event_head *head,
+			 struct m_in *in)
+{
+	struct model *m = &s->pub;
+	char name[MODEL_NAME];
+	struct m_policy *at;
+
+	(void)head;
+	IN_TEXT(in, "name", name, IN_MUST);
+	at = in->rc ? NULL : policy_find(m, name);
+	if (at) {
+		m->policies--;
+		memmove(at, at + 1,
+			(size_t)(m->policy + m->policies - at) * sizeof(*at));
+	}
+	return in->rc;
+}
+
+/* ---- vDisks ------------------------------------------------------------- */
+
+static void in_members(struct m_in *in, struct m_vdisk *v)
+{
+	const json_t *list =
+		in_array(in, "members", array_len(v->member), IN_MAY);
+
+	for (size_t i = 0; i < json_array_size(list) && !in->rc; i++) {
+		struct m_in part = in_part(in, json_array_get(list, i));
+		struct m_member *mb = &v->member[v->members++];
+
+		mb->slot = (int)in_int(&part, "slot", 1000, IN_MAY);
+		IN_TEXT(&part, "domain", mb->domain, IN_MAY);
+		IN_TEXT(&part, "drive", mb->drive, IN_MAY);
+		IN_TEXT(&part, "role", mb->role, IN_MAY);
+		IN_TEXT(&part, "state", mb->state, IN_MAY);
+		in->rc = part.rc;
+	}
+}
+
+static void in_vdisk(struct m_in *in, struct m_vdisk *v)
+{
+	IN_TEXT(in, "name", v->name, IN_MUST);
+	IN_TEXT(in, "uuid", v->uuid, IN_MAY);
+	IN_TEXT(in, "policy", v->policy, IN_MAY);
+	IN_TEXT(in, "layout", v->layout, IN_MAY);
+	IN_TEXT(in, "state", v->state, IN_MUST);
+	IN_TEXT(in, "reason", v->reason, IN_MAY);
+	v->raid = (int)in_int(in, "raid", 100, IN_MAY);
+	v->ftt = (int)in_int(in, "ftt", 100, IN_MAY);
+	v->k = (int)in_int(in, "k", 100, IN_MAY);
+	v->m = (int)in_int(in, "m", 100, IN_MAY);
+	v->failures_left = (int)in_int(in, "failures_left", 100, IN_MAY);
+	v->size_bytes = in_int(in, "size_bytes", INT64_MAX, IN_MAY);
+	v->stripe_unit_bytes =
+		in_int(in, "stripe_unit_bytes", EVENT_INT_MAX, IN_MAY);
+	v->epoch = in_int(in, "epoch", INT64_MAX, IN_MAY);
+	v->progress = in_num(in, "progress");
+	v->rate_bytes_s = in_num(in, "rate_bytes_s");
+	v->left_bytes = in_num(in, "left_bytes");
+	in_members(in, v);
+}
+
+/* A change of state is worth a line; progress is not. */
+static void vdisk_log(struct m_state *s, int64_t t_us,
+		      const struct m_vdisk *was, const struct m_vdisk *is)
+{
+	bool bad =
+		!strcmp(is->state, "failed") || !strcmp(is->state, "degraded");
+
+	if (was && !strcmp(was->state, is->state))
+		return;
+	model_log(s, t_us, bad ? "warn" : "info", "vDisk %s is %s%s%s",
+		  is->name, is->state, *is->reason ? ": " : "", is->reason);
+}
+
+int model_on_vdisk(struct m_state *s, const struct event_head *head,
+		   struct m_in *in)
+{
+	struct model *m = &s->pub;
+	struct m_vdisk v = { 0 }, *at;
+
+	in_vdisk(in, &v);
+	if (in->rc)
+		return in->rc;
+	at = model_vdisk(m, v.name);
+	vdisk_log(s, head->t_us, at, &v);
+	if (!at) {
+		if (m->vdisks == MODEL_VDISKS_MAX)
+			return in_bad(in, "more than %d vDisks",
+				      MODEL_VDISKS_MAX);
+		if (model_grow(&m->vdisk, m->vdisks, sizeof(v)))
+			return -ENOMEM;
+		at = &m->vdisk[m->vdisks++];
+	}
+	*at = v;
+	return 0;
+}
+
+int model_on_vdisk_gone(struct m_state *s, const struct event_head *head,
+			struct m_in *in)
+{
+	struct model *m = &s->pub;
+	char name[MODEL_NAME];
+	struct m_vdisk *at;
+
+	IN_TEXT(in, "name", name, IN_MUST);
+	at = in->rc ? NULL : model_vdisk(m, name);
+	if (at) {
+		m->vdisks--;
+		memmove(at, at + 1,
+			(size_t)(m->vdisk + m->vdisks - at) * sizeof(*at));
+		model_log(s, head->t_us, "info", "vDisk %s is gone", name);
+	}
+	return in->rc;
+}

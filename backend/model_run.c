@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Runs: their series and points come from the plan and its phases, filled by
+ * the samples (model_sample.c).
+ *
+ *	run ── plan ── series[] ── points[]   one a phase of kind max, point
+ *	 └──── phase  (the newest)            or ramp, in order of running
+ *
+ * How far a run is follows from the plan's lengths; a phase without one
+ * (prefill, the search for the maximum, waiting) counts as long as its like
+ * took before in this run.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/model_priv.h"
+
+struct m_run *model_run_find(struct m_state *s, const char *id)
+{
+	for (size_t i = s->pub.runs; i--;)
+		if (!strcmp(s->pub.run[i].id, id))
+			return &s->pub.run[i];
+	return NULL;
+}
+
+struct run_own *model_run_own(struct m_state *s, const struct m_run *run)
+{
+	return &s->own[run - s->pub.run];
+}
+
+struct m_point *model_point_find(struct m_run *run, int64_t phase)
+{
+	for (size_t i = run->series_count; i--;)
+		for (size_t k = run->series[i].points; k--;)
+			if (run->series[i].point[k].phase == phase)
+				return &run->series[i].point[k];
+	return NULL;
+}
+
+static void run_fini(struct m_run *run)
+{
+	for (size_t i = 0; i < run->series_count; i++) {
+		struct m_series *se = &run->series[i];
+
+		for (size_t k = 0; k < se->points; k++)
+			free(se->point[k].interval);
+		free(se->point);
+	}
+	free(run->series);
+	json_decref(run->plan);
+}
+
+void model_runs_free(struct m_state *s)
+{
+	for (size_t i = 0; i < s->pub.runs; i++) {
+		run_fini(&s->pub.run[i]);
+		free(s->own[i].spent_us);
+	}
+	free(s->pub.run);
+	free(s->own);
+}
+
+static bool run_over(const struct m_run *run)
+{
+	return !strcmp(run->state, "done") || !strcmp(run->state, "failed") ||
+	       !strcmp(run->state, "stopped");
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+static int64_t plan_int(const json_t *o, const char *key)
+{
+	const json_t *j = json_object_get(o, key);
+	double v = json_number_value(j);
+
+	return json_is_number(j) && v > 0 && v < 1e15 ? (int64_t)v : 0;
+}
+
+/* What the plan says of phase i; 0: until it is done. */
+static int64_t plan_phase_us(const struct m_run *run, int i)
+{
+	const json_t *p =
+		json_array_get(json_object_get(run->plan, "phases"), (size_t)i);
+	const char *kind = json_string_value(json_object_get(p, "kind"));
+	int64_t length = plan_int(p, "length_us");
+
+	if (!kind || !strcmp(kind, "wait") || !length)
+		return 0;
+	return length + plan_int(p, "warmup_us");
+}
+
+static const char *plan_kind(const struct m_run *run, int i)
+{
+	const char *kind = json_string_value(json_object_get(
+		json_array_get(json_object_get(run->plan, "phases"), (size_t)i),
+		"kind"));
+
+	return kind ? kind : "";
+}
+
+/* How long phase i probably takes: as planned, or as its like took. */
+static int64_t phase_guess_us(const struct m_run *run,
+			      const struct run_own *own, int i)
+{
+	int64_t plan = plan_phase_us(run, i), sum = 0, n = 0;
+	const char *kind = plan_kind(run, i);
+
+	if (plan || !*kind)
+		return plan;
+	for (int k = 0; k < run->phases; k++) {
+		if (own->spent_us[k] < 0 || strcmp(plan_kind(run, k), kind))
+			continue;
+		sum += own->spent_us[k];
+		n++;
+	}
+	return n ? sum / n : 0;
+}
+
+/* The sums on both sides of the newest phase; once a phase, not an event. */
+static void run_time_sums(struct m_run *run, struct run_own *own)
+{
+	int at = run->phase.phase;
+
+	own->before_us = own->after_us = 0;
+	for (int i = 0; i < run->phases; i++) {
+		if (i == at)
+			continue;
+		if (i > at)
+			own->after_us += phase_guess_us(run, own, i);
+		else if (own->spent_us[i] >= 0)
+			own->before_us += own->spent_us[i];
+		else
+			own->before_us += phase_guess_us(run, own, i);
+	}
+}
+
+static int64_t phase_elapsed_us(const struct m_state *s,
+				const struct m_run *run,
+				const struct run_own *own)
+{
+	const struct m_phase *p = &run->phase;
+	int64_t clock = s->pub.t_us - p->begun_t_us;
+
+	if (own->elapsed_us >= 0)
+		return own->elapsed_us;
+	return clock > 0 ? clock : 0;
+}
+
+/* Length of the phase at hand by what it did so far; -1 unknown. */
+static int64_t phase_length_us(const struct m_run *run,
+			       const struct run_own *own, int64_t elapsed)
+{
+	const struct m_phase *p = &run->phase;
+	int64_t plan = plan_phase_us(run, p->phase);
+	int64_t guess;
+
+	if (p->ended)
+		return elapsed;
+	if (plan || p->length_us > 0) {
+		if (!plan)
+			plan = p->length_us +
+			       (p->warmup_us > 0 ? p->warmup_us : 0);
+		return plan > elapsed ? plan : elapsed;
+	}
+	if (p->done_bytes > 0 && p->total_bytes >= p->done_bytes)
+		return (int64_t)((double)elapsed * (double)p->total_bytes /
+				 (double)p->done_bytes);
+	guess = phase_guess_us(run, own, p->phase);
+	return guess > elapsed ? guess : -1;
+}
+
+void model_run_time(struct m_state *s)
+{
+	struct m_run *run = model_run(&s->pub);
+	struct run_own *own;
+	int64_t elapsed, length, all;
+	double share;
+
+	if (!run || run_over(run) || run->phase.phase < 0)
+		return;
+	own = model_run_own(s, run);
+	if (run->phase.ended && own->spent_us[run->phase.phase] >= 0)
+		elapsed = own->spent_us[run->phase.phase];
+	else
+		elapsed = phase_elapsed_us(s, run, own);
+	length = phase_length_us(run, own, elapsed);
+	run->left_s =
+		length < 0 ? NAN
+			   : (double)(length - elapsed + own->after_us) / 1e6;
+	if (length < 0)
+		length = elapsed;
+	all = own->before_us + length + own->after_us;
+	if (all <= 0)
+		return;
+	share = (double)(own->before_us + elapsed) / (double)all;
+	/* A guess that grew does not take back what was shown. */
+	if (isnan(run->done_share) || share > run->done_share)
+		run->done_share = share > 1 ? 1 : share;
+}
+
+/* ---- run, run_state ----------------------------------------------------- */
+
+static void plan_text(const json_t *o, const char *key, char *out, size_t size)
+{
+	event_text(out, size, json_string_value(json_object_get(o, key)));
+}
+
+static int run_series_make(struct m_run *run)
+{
+	const json_t *list = json_object_get(run->plan, "series");
+	size_t n = json_array_size(list);
+
+	if (!n)
+		return 0;
+	run->series = calloc(n, sizeof(*run->series));
+	if (!run->series)
+		return -ENOMEM;
+	run->series_count = n;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *o = json_array_get(list, i);
+		const json_t *w = json_object_get(o, "workload");
+		struct m_series *se = &run->series[i];
+
+		plan_text(o, "name", se->name, sizeof(se->name));
+		plan_text(o, "vdisk", se->vdisk, sizeof(se->vdisk));
+		plan_text(o, "setup", se->setup, sizeof(se->setup));
+		plan_text(w, "name", se->workload, sizeof(se->workload));
+		plan_text(w, "title", se->workload_title,
+			  sizeof(se->workload_title));
+		se->max_iops = NAN;
+		se->max_outstanding = -1;
+	}
+	return 0;
+}
+
+static int run_make(struct m_state *s, const struct event_head *head,
+		    const char *id, const char *title, const json_t *plan)
+{
+	struct m_run run = { .begun_t_us = head->t_us, .ended_t_us = -1 };
+	struct run_own own = { .elapsed_us = -1 };
+	struct model *m = &s->pub;
+
+	if (model_grow(&m->run, m->runs, sizeof(run)) ||
+	    model_grow(&s->own, m->runs, sizeof(own)))
+		return -ENOMEM;
+	memcpy(run.id, id, sizeof(run.id));
+	memcpy(run.title, title, sizeof(run.title));
+	strcpy(run.state, "running");
+	run.done_share = run.left_s = NAN;
+	run.phase.phase = run.phase.series = -1;
+	run.phases = (int)json_array_size(json_object_get(plan, "phases"));
+	run.plan = json_deep_copy(plan);
+	own.spent_us = malloc((size_t)(run.phases + 1) * sizeof(int64_t));
+	if (!run.plan || !own.spent_us || run_series_make(&run)) {
+		run_fini(&run);
+		free(own.spent_us);
+		return -ENOMEM;
+	}
+	for (int i = 0; i <= run.phases; i++)
+		own.spent_us[i] = -1;
+	s->own[m->runs] = own;
+	m->run[m->runs++] = run;
+	return 0;
+}
+
+int model_on_run(struct m_state *s, const struct event_head *head,
+		 struct m_in *in)
+{
+	char id[MODEL_NAME], title[MODEL_NAME];
+	int64_t resumed = in_int(in, "resumed_from", MODEL_PHASES_MAX, IN_MAY);
+	const json_t *plan = in_object(in, "plan", IN_MUST);
+	struct m_run *run;
+	struct m_in part;
+	int rc;
+
+	IN_TEXT(in, "run", id, IN_MUST);
+	IN_TEXT(in, "title", title, IN_MAY);
+	if (in->rc)
+		return in->rc;
+	part = in_part(in, plan);
+	in_array(&part, "series", MODEL_SERIES_MAX, IN_MAY);
+	in_array(&part, "phases", MODEL_PHASES_MAX, IN_MAY);
+	if (part.rc)
+		return part.rc;
+	run = model_run_find(s, id);
+	if (run && run == model_run(&s->pub)) {
+		strcpy(run->state, "running");
+		run->reason[0] = '\0';
+		run->ended_t_us = -1;
+		model_log(s, head->t_us, "info",
+			  "run %s goes on from phase "
+			  "%lld of %d",
+			  *title ? title : id,
+			  (long long)(resumed < 0 ? 0 : resumed) + 1,
+			  run->phases);
+		return 0;
+	}
+	if (s->pub.runs == MODEL_RUNS_MAX)
+		return in_bad(in, "more than %d runs", MODEL_RUNS_MAX);
+	rc = run_make(s, head, id, title, plan);
+	if (!rc)
+		model_log(s, head->t_us, "info", "run %s begins",
+			  *title ? title : id);
+	return rc;
+}
+
+/* Points that were running and will not go on. */
+static void points_cut(struct m_run *run)
+{
+	for (size_t i = 0; i < run->series_count; i++)
+		for (size_t k = 0; k < run->series[i].points; k++) {
+			struct m_point *p = &run->series[i].point[k];
+
+			if (p->state == POINT_WARM || p->state == POINT_RUN)
+				p->state = POINT_CUT;
+		}
+}
+
+int model_on_run_state(struct m_state *s, const struct event_head *head,
+		       struct m_in *in)
+{
+	static const char *const known[] = { "running", "paused", "stopping",
+					     "done",    "failed", "stopped" };
+	char id[MODEL_NAME], state[16], reason[MODEL_TEXT];
+	struct m_run *run;
+	size_t i = 0;
+
+	IN_TEXT(in, "run", id, IN_MUST);
+	IN_TEXT(in, "state", state, IN_MUST);
+	IN_TEXT(in, "reason", reason, IN_MAY);
+	while (i < array_len(known) && strcmp(known[i], state))
+		i++;
+	if (!in->rc && i == array_len(known))
+		in_bad(in, "\"state\" of a run is %s", state);
+	run = in->rc ? NULL : model_run_find(s, id);
+	if (!in->rc && !run)
+		in_bad(in, "run %s was not announced", id);
+	if (in->rc)
+		return in->rc;
+	memcpy(run->state, state, sizeof(state));
+	memcpy(run->reason, reason, sizeof(reason));
+	model_log(s, head->t_us, strcmp(state, "failed") ? "info" : "error",
+		  "run %s is %s%s%s", *run->title ? run->title : run->id, state,
+		  *reason ? ": " : "", reason);
+	if (!run_over(run)) {
+		run->ended_t_us = -1;
+		return 0;
+	}
+	run->ended_t_us = head->t_us;
+	run->left_s = 0;
+	if (!strcmp(state, "done"))
+		run->done_share = 1;
+	points_cut(run);
+	return 0;
+}
+
+/* ---- phase, phase_end, progress ----------------------------------------- */
+
+static void point_clear(struct m_point *p)
+{
+	memset(p, 0, sizeof(*p));
+	hist_reset(&p->read.svc);
+	hist_reset(&p->read.rsp);
+	hist_reset(&p->write.svc);
+	hist_reset(&p->write.rsp);
+	p->percent = p->asked_iops = NAN;
+	p->scheduled = p->backlog = -1;
+	p->outstanding = -1;
+}
+
+/* A new point of the series, or, after `resume`, the phase's old one. */
+static int point_make(struct m_state *s, struct m_series *se, int64_t phase,
+		      struct m_in *in, struct m_point **point)
+{
+	for (size_t k = 0; k < se->points; k++)
+		if (se->point[k].phase == phase) {
+			s->intervals -= se->point[k].intervals;
+			free(se->point[k].interval);
+			*point = &se->point[k];
+			point_clear(*point);
+			return 0;
+		}
+	if (s->points == MODEL_POINTS_MAX)
+		return in_bad(in, "more than %d points", MODEL_POINTS_MAX);
+	if (model_grow(&se->point, se->points, sizeof(**point)))
+		return -ENOMEM;
+	*point = &se->point[se->points++];
+	s->points++;
+	point_clear(*point);
+	return 0;
+}
+
+static bool kind_has_point(const char *kind)
+{
+	return !strcmp(kind, "max") || !strcmp(kind, "point") ||
+	       !strcmp(kind, "ramp");
+}
+
+static int phase_point(struct m_state *s, struct m_run *run,
+		       const struct m_phase *ph, struct m_in *in)
+{
+	int64_t index = in_int(in, "point", 1 << 20, IN_MAY);
+	int64_t outstanding = in_int(in, "outstanding", 1 << 30, IN_MAY);
+	double percent = in_num(in, "percent");
+	double asked = in_num(in, "asked_iops");
+	struct m_point *p;
+	int rc;
+
+	if (in->rc)
+		return in->rc;
+	rc = point_make(s, &run->series[ph->series], ph->phase, in, &p);
+	if (rc)
+		return rc;
+	p->phase = ph->phase;
+	p->point = (int)index;
+	memcpy(p->kind, ph->kind, sizeof(p->kind));
+	p->percent = percent;
+	p->asked_iops = asked;
+	p->outstanding = outstanding;
+	p->begun_t_us = ph->begun_t_us;
+	p->warmup_us = ph->warmup_us;
+	p->length_us = ph->length_us;
+	return 0;
+}
+
+int model_on_phase(struct m_state *s, const struct event_head *head,
+		   struct m_in *in)
+{
+	struct m_phase ph = { .begun_t_us = head->t_us,
+			      .done_bytes = -1,
+			      .total_bytes = -1 };
+	char id[MODEL_NAME];
+	struct run_own *own;
+	struct m_run *run;
+	int rc;
+
+	IN_TEXT(in, "run", id, IN_MUST);
+	IN_TEXT(in, "kind", ph.kind, IN_MUST);
+	ph.phase = (int)in_int(in, "phase", MODEL_PHASES_MAX, IN_MUST);
+	ph.series = (int)in_int(in, "series", MODEL_SERIES_MAX, IN_MAY);
+	ph.warmup_us = in_int(in, "warmup_us", EVENT_INT_MAX, IN_MAY);
+	ph.length_us = in_int(in, "length_us", EVENT_INT_MAX, IN_MAY);
+	run = in->rc ? NULL : model_run_find(s, id);
+	if (!in->rc && !run)
+		in_bad(in, "run %s was not announced", id);
+	if (run && (ph.phase < 0 || ph.phase >= run->phases))
+		in_bad(in, "phase %d of %d", ph.phase, run->phases);
+	if (run && ph.series >= (int)run->series_count)
+		in_bad(in, "series %d of %zu", ph.series, run->series_count);
+	if (in->rc)
+		return in->rc;
+	points_cut(run); /* the end of the one before was lost */
+	if (ph.series >= 0 && kind_has_point(ph.kind)) {
+		rc = phase_point(s, run, &ph, in);
+		if (rc)
+			return rc;
+	}
+	own = model_run_own(s, run);
+	run->phase = ph;
+	own->spent_us[ph.phase] = -1;
+	own->elapsed_us = kind_has_point(ph.kind) ? 0 : -1;
+	run_time_sums(run, own);
+	return 0;
+}
+
+/* What a phase found, in a line. */
+static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
+		      const char *status)
+{
+	const struct m_phase *ph = &run->phase;
+	const struct m_point *p = model_point_find(run, ph->phase);
+	const struct m_series *se =
+		ph->series < 0 ? NULL : &run->series[ph->series];
+	double ops, sum;
+
+	if (!strcmp(status, "failed")) {
+		model_log(s, t_us, "error", "phase %d of %d (%s) failed: %s",
+			  ph->phase + 1, run->phases, ph->kind, ph->reason);
+		return;
+	}
+	if (!p || !se) {
+		model_log(s, t_us, "info", "phase %d of %d (%s) %s",
+			  ph->phase + 1, run->phases, ph->kind, status);
+		return;
+	}
+	if (!strcmp(p->kind, "max")) {
+		model_log(s, t_us, "info",
+			  "%s: maximum %.0f IOPS at %lld outstanding", se->name,
+			  se->max_iops, (long long)se->max_outstanding);
+		return;
+	}
+	ops = (double)p->read.ops + (double)p->write.ops;
+	sum = (double)p->read.svc.sum_ns + (double)p->write.svc.sum_ns;
+	if (p->measured_s > 0 && ops > 0)
+		model_log(s, t_us, "info",
+			  "%s: point %d %s, %.0f IOPS at %.3g ms", se->name,
+			  p->point + 1, status, ops / p->measured_s,
+			  sum / ops / 1e6);
+	else
+		model_log(s, t_us, "info", "%s: point %d %s", se->name,
+			  p->point + 1, status);
+}
+
+int model_on_phase_end(struct m_state *s, const struct event_head *head,
+		       struct m_in *in)
+{
+	char id[MODEL_NAME], status[16], reason[MODEL_TEXT];
+	int64_t phase = in_int(in, "phase", MODEL_PHASES_MAX, IN_MUST);
+	int64_t depth = in_int(in, "outstanding", 1 << 30, IN_MAY);
+	double max_iops = in_num(in, "max_iops");
+	struct run_own *own;
+	struct m_point *p;
+	struct m_run *run;
+	int64_t spent;
+
+	IN_TEXT(in, "run", id, IN_MUST);
+	IN_TEXT(in, "status", status, IN_MUST);
+	IN_TEXT(in, "reason", reason, IN_MAY);
+	run = in->rc ? NULL : model_run_find(s, id);
+	if (!in->rc && !run)
+		in_bad(in, "run %s was not announced", id);
+	if (!in->rc && (phase < 0 || phase != run->phase.phase))
+		in_bad(in, "end of phase %lld, at phase %d", (long long)phase,
+		       run->phase.phase);
+	if (in->rc)
+		return in->rc;
+	own = model_run_own(s, run);
+	spent = head->t_us - run->phase.begun_t_us;
+	own->spent_us[phase] = spent > 0 ? spent : 0;
+	run->phase.ended = true;
+	memcpy(run->phase.status, status, sizeof(status));
+	memcpy(run->phase.reason, reason, sizeof(reason));
+	p = model_point_find(run, phase);
+	if (p)
+		p->state = !strcmp(status, "done") || !strcmp(status, "early")
+				   ? POINT_DONE
+				   : POINT_CUT;
+	if (p && !strcmp(p->kind, "max") && run->phase.series >= 0) {
+		run->series[run->phase.series].max_iops = max_iops;
+		run->series[run->phase.series].max_outstanding = depth;
+	}
+	phase_log(s, head->t_us, run, status);
+	run_time_sums(run, own);
+	return 0;
+}
+
+int model_on_progress(struct m_state *s, const struct event_head *head,
+		      struct m_in *in)
+{
+	char id[MODEL_NAME];
+	int64_t phase = in_int(in, "phase", MODEL_PHASES_MAX, IN_MUST);
+	int64_t done = in_int(in, "done_bytes", INT64_MAX, IN_MUST);
+	int64_t total = in_int(in, "total_bytes", INT64_MAX, IN_MAY);
+	struct m_run *run;
+
+	(void)head;
+	IN_TEXT(in, "run", id, IN_MUST);
+	run = in->rc ? NULL : model_run_find(s, id);
+	if (!in->rc && (!run || phase != run->phase.phase))
+		in_bad(in, "progress of a phase that does not run");
+	if (in->rc)
+		return in->rc;
+	run->phase.done_bytes = done;
+	run->phase.total_bytes = total;
+	return 0;
+}
+
+/* ---- faults ------------------------------------------------------------- */
+
+void model_run_mark(struct m_state *s, const char *text)
+{
+	struct m_run *run = model_run(&s->pub);
+	struct m_point *p;
+	size_t len;
+
+	if (!run || run_over(run) || run->phase.ended)
+		return;
+	p = model_point_find(run, run->phase.phase);
+	if (!p)
+		return;
+	len = strlen(p->marks);
+	if (len + 4 >= sizeof(p->marks))
+		return;
+	if (len) {
+		memcpy(p->marks + len, "; ", 2);
+		len += 2;
+	}
+	event_text(p->marks + len, sizeof(p->marks) - len, text);
+}
