@@ -50,7 +50,8 @@ struct conductor_host {
 	void (*job_start)(void *arg, const struct conductor_job *job);
 	void (*job_stop)(void *arg); /* conductor_job_ended() follows */
 	void (*job_pause)(void *arg, bool pause);
-	/* conductor_step_done() follows each of these once */
+	/* conductor_step_done() follows each prefill() and act() once; act()
+	 * also comes while a job runs (`during`), several may be under way */
 	void (*prefill)(void *arg, const char *vdisk, const json_t *phase);
 	void (*prefill_stop)(void *arg);
 	void (*act)(void *arg, const json_t *phase); /* fault, link, drive */

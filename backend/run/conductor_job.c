@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Phases that load a vDisk: a search for the maximum is a job a level, a point
+ * or a step of a ramp is one job.
+ */
+#include "backend/run/conductor_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_INTERVAL_MIN_US 100000u
+
+void conductor_job_end(struct conductor *c)
+{
+	if (c->step != STEP_JOB)
+		return;
+	c->step = STEP_ENDING;
+	conductor_wake_at(c, UINT64_MAX);
+	c->host.job_stop(c->host.arg);
+}
+
+static uint64_t plan_interval_us(const struct conductor *c)
+{
+	return plan_us(c->plan, "interval_ms") * 1000;
+}
+
+/* A level of the search is short: at least two samples should fit. */
+static uint64_t max_interval_us(const struct conductor *c, uint64_t step_us)
+{
+	uint64_t us = step_us / 2, most = plan_interval_us(c);
+
+	if (us < MAX_INTERVAL_MIN_US)
+		us = MAX_INTERVAL_MIN_US;
+	return us > most ? most : us;
+}
+
+/* Warm-up in whole intervals, so that no interval is half of it. */
+static uint64_t whole_intervals(uint64_t us, uint64_t interval_us)
+{
+	return (us + interval_us - 1) / interval_us * interval_us;
+}
+
+static void job_start(struct conductor *c)
+{
+	const json_t *phase = conductor_phase(c);
+	const json_t *series = json_array_get(c->series, conductor_series(c));
+	const char *schedule =
+		json_string_value(json_object_get(phase, "schedule"));
+	struct conductor_job job = {
+		.vdisk = json_string_value(json_object_get(series, "vdisk")),
+		.workload = json_object_get(series, "workload"),
+		.iops = isnan(c->asked_iops) ? 0.0 : c->asked_iops,
+		.poisson = !schedule || !strcmp(schedule, "poisson"),
+		.outstanding = c->outstanding,
+		.seed = plan_us(c->plan, "seed") * 1000003u + c->phase,
+		.interval_us = c->interval_us,
+	};
+
+	c->step = STEP_STARTING;
+	c->tainted_us = 0;
+	c->host.job_start(c->host.arg, &job);
+}
+
+void conductor_begin_max(struct conductor *c)
+{
+	const json_t *phase = conductor_phase(c);
+	uint64_t step_us = plan_us(phase, "step_us");
+
+	max_search_init(&c->search,
+			(unsigned)plan_number(phase, "outstanding_min", 1),
+			(unsigned)plan_number(phase, "outstanding_max", 256),
+			plan_number(phase, "gain", 0.03));
+	c->interval_us = max_interval_us(c, step_us);
+	c->warm_us =
+		whole_intervals(plan_us(phase, "warmup_us"), c->interval_us);
+	c->job_len_us = c->warm_us + step_us;
+	c->outstanding = c->search.outstanding;
+	job_start(c);
+}
+
+static void begin_job(struct conductor *c)
+{
+	const json_t *phase = conductor_phase(c);
+
+	c->interval_us = plan_interval_us(c);
+	c->warm_us =
+		whole_intervals(plan_us(phase, "warmup_us"), c->interval_us);
+	c->job_len_us = c->warm_us + plan_us(phase, "length_us");
+	c->during = 0;
+	early_reset(&c->early);
+	job_start(c);
+}
+
+void conductor_begin_point(struct conductor *c)
+{
+	const struct conductor_known *known =
+		&c->known[plan_max_of(c->series, conductor_series(c))];
+	const json_t *phase = conductor_phase(c);
+
+	if (isnan(known->max_iops)) {
+		conductor_fail(c, "the maximum of this series is not known");
+		conductor_emit_phase(c);
+		conductor_phase_end(c);
+		return;
+	}
+	c->asked_iops =
+		known->max_iops * plan_number(phase, "percent", 100) / 100.0;
+	c->outstanding =
+		(unsigned)plan_number(phase, "outstanding", known->outstanding);
+	begin_job(c);
+}
+
+void conductor_begin_ramp(struct conductor *c)
+{
+	c->outstanding =
+		(unsigned)plan_number(conductor_phase(c), "outstanding", 1);
+	begin_job(c);
+}
+
+/* When the job needs the clock next: its end or an action during it. */
+void conductor_job_wake(struct conductor *c)
+{
+	const json_t *act = json_array_get(
+		json_object_get(conductor_phase(c), "during"), c->during);
+	uint64_t at = c->job_at_us + c->job_len_us, due;
+
+	if (act && !conductor_phase_is(c, "max")) {
+		due = c->job_at_us + plan_us(act, "at_us");
+		if (due < at)
+			at = due;
+	}
+	conductor_wake_at(c, at);
+}
+
+void conductor_act(struct conductor *c, const json_t *act)
+{
+	json_t *body;
+
+	if (strcmp(plan_kind(act), "note") != 0) {
+		c->acts++;
+		c->host.act(c->host.arg, act);
+		return;
+	}
+	body = json_object();
+	conductor_copy(body, act, "text");
+	c->host.emit(c->host.arg, "note", body);
+}
+
+void conductor_job_tick(struct conductor *c)
+{
+	const json_t *during = json_object_get(conductor_phase(c), "during");
+	uint64_t at = conductor_now_us(c) - c->job_at_us;
+	const json_t *act;
+
+	while (!conductor_phase_is(c, "max") && c->step == STEP_JOB &&
+	       (act = json_array_get(during, c->during)) &&
+	       plan_us(act, "at_us") <= at) {
+		c->during++;
+		conductor_act(c, act);
+	}
+	if (c->step != STEP_JOB)
+		return;
+	if (at >= c->job_len_us)
+		conductor_job_end(c);
+	else
+		conductor_job_wake(c);
+}
+
+void conductor_job_began(struct conductor *c)
+{
+	if (c->step != STEP_STARTING)
+		return;
+	if (!c->phase_open)
+		conductor_emit_phase(c);
+	c->job_at_us = conductor_now_us(c);
+	c->step = STEP_JOB;
+	if (c->stopping || c->failed) {
+		conductor_job_end(c);
+	} else if (c->paused) {
+		c->paused_at_us = c->job_at_us;
+		c->host.job_pause(c->host.arg, true);
+		conductor_wake_at(c, UINT64_MAX);
+	} else {
+		conductor_job_wake(c);
+	}
+}
+
+static void max_level_end(struct conductor *c)
+{
+	unsigned depth = c->outstanding;
+	enum max_verdict verdict;
+	char text[160];
+	double iops;
+
+	verdict = max_search_level(&c->search, &iops);
+	if (verdict == MAX_NOTHING) {
+		conductor_fail(c, "no I/O was completed while the maximum was "
+				  "sought");
+		conductor_phase_end(c);
+		return;
+	}
+	snprintf(text, sizeof(text), "outstanding %u: %.0f IOPS%s", depth, iops,
+		 c->search.bound ? ", bound by the generator" : "");
+	conductor_emit_log(c, text);
+	if (verdict == MAX_FOUND) {
+		c->known[conductor_series(c)].max_iops = c->search.kept_iops;
+		c->known[conductor_series(c)].outstanding = c->search.kept;
+		conductor_phase_end(c);
+		return;
+	}
+	c->outstanding = c->search.outstanding;
+	job_start(c);
+}
+
+void conductor_job_ended(struct conductor *c, int result, const char *reason)
+{
+	if (c->step != STEP_STARTING && c->step != STEP_JOB &&
+	    c->step != STEP_ENDING)
+		return;
+	conductor_wake_at(c, UINT64_MAX);
+	if (!c->phase_open)
+		conductor_emit_phase(c);
+	if (result < 0)
+		conductor_fail(c, "%s",
+			       reason && *reason ? reason : strerror(-result));
+	else if (c->step != STEP_ENDING)
+		conductor_fail(c, "the load ended on its own");
+	if (c->acts)
+		c->step = STEP_ACTS;
+	else if (!c->failed && !c->stopping && conductor_phase_is(c, "max"))
+		max_level_end(c);
+	else
+		conductor_phase_end(c);
+}
+
+/* ---- samples --------------------------------------------------------------
+ */
+
+/*
+ * Not counted: warm-up, what a pause touched, all of a search, and the splinter
+ * of an interval between a point's end and the last I/O.
+ */
+static bool is_warm(const struct conductor *c, uint64_t from_us,
+		    uint64_t len_us)
+{
+	if (c->paused || c->step == STEP_STARTING)
+		return true;
+	if (from_us < c->warm_us || from_us < c->tainted_us)
+		return true;
+	return from_us + c->interval_us / 5 >= c->job_len_us &&
+	       len_us < c->interval_us / 2;
+}
+
+static void sample_failing(struct conductor *c,
+			   const struct conductor_sample *s)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "%s",
+		 s->last_error ? strerror(abs(s->last_error)) : "I/O error");
+	conductor_fail(c, "every I/O failed: %s", text);
+	conductor_job_end(c);
+}
+
+static void sample_early(struct conductor *c, const struct conductor_sample *s)
+{
+	double want = plan_number(conductor_phase(c), "early_ci", 0.0);
+	double iops = (double)s->ops * 1e6 / (double)s->len_us;
+
+	early_add(&c->early, iops, s->mean_us);
+	if (want <= 0.0 || !(early_ci(&c->early) < want))
+		return;
+	/* What is to happen during a point is not to be missed. */
+	if (json_array_get(json_object_get(conductor_phase(c), "during"),
+			   c->during))
+		return;
+	c->status = "early";
+	conductor_job_end(c);
+}
+
+void conductor_job_sample(struct conductor *c, const struct conductor_sample *s)
+{
+	if (c->step != STEP_JOB && c->step != STEP_ENDING)
+		return;
+	if (s->errors && s->errors >= s->ops)
+		sample_failing(c, s);
+	if (!s->len_us || is_warm(c, s->from_us, s->len_us))
+		return;
+	if (conductor_phase_is(c, "max"))
+		max_search_sample(&c->search, s);
+	else if (c->step == STEP_JOB)
+		sample_early(c, s);
+}
+
+void conductor_stamp(const struct conductor *c, json_t *body)
+{
+	uint64_t from = plan_us(body, "from_us"), shift;
+	bool warm = conductor_phase_is(c, "max") ||
+		    is_warm(c, from, plan_us(body, "len_us"));
+
+	shift = c->job_at_us > c->phase_at_us ? c->job_at_us - c->phase_at_us
+					      : 0;
+	if (conductor_phase_is(c, "max"))
+		json_object_set_new(body, "from_us",
+				    json_integer((json_int_t)(from + shift)));
+	json_object_set_new(body, "run", json_string(c->run));
+	json_object_set_new(body, "phase", json_integer(c->phase));
+	json_object_set_new(body, "series",
+			    json_integer((json_int_t)conductor_series(c)));
+	json_object_set_new(body, "warm", json_boolean(warm));
+}
