@@ -46,16 +46,19 @@ struct io {
 
 	/* private to the bdev between submit and callback */
 	struct bdev *bdev;
+	union { /* a kind does one or the other */
+		struct task task;
+		struct kio kio;
+	};
 	struct io *next;
-	struct task task;
-	struct kio kio;
-	uint64_t stamp_ns;
+	uint64_t stamp_ns; /* the front's, when the bdev is timed */
 	void *priv;
 };
 
 struct bdev_limits {
 	uint64_t size_bytes;   /* multiple of block_bytes */
-	uint32_t block_bytes;  /* smallest unit of address and length */
+	uint32_t block_bytes;  /* smallest unit of address and length; a power
+				  of two */
 	uint32_t phys_bytes;   /* below it the device reads to write */
 	uint32_t align_bytes;  /* of buffers; a power of two */
 	uint32_t io_max_bytes; /* longest READ or WRITE; TRIM has no limit but
@@ -99,7 +102,8 @@ struct bdev {
 
 	/* private to the front */
 	struct bdev_stats stats;
-	bool timed; /* keeps latency_sum_ns, busy_ns and queue_ns */
+	bool timed; /* keeps latency_sum_ns, busy_ns and queue_ns; set it
+		       before the first io. Off, it costs nothing */
 	uint64_t busy_since_ns, queue_last_ns;
 	bool closing;
 	void (*closed)(void *arg);
