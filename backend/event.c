@@ -137,34 +137,41 @@ static int line_depth(const char *line, size_t len, int max)
 	return deepest;
 }
 
-int event_decode(const char *line, size_t len, json_t **event, struct err *err)
+int event_line_decode(const char *line, size_t len, json_t **json,
+		      struct err *err)
 {
-	struct event_head head;
 	json_error_t je;
-	json_t *j;
-	int rc;
 
 	if (len && line[len - 1] == '\n')
 		len--;
 	if (len + 1 > EVENT_LINE_MAX)
-		return err_set(err, -EINVAL,
-			       "event: line of %zu bytes, at most %u", len + 1,
-			       EVENT_LINE_MAX);
+		return err_set(err, -EINVAL, "line of %zu bytes, at most %u",
+			       len + 1, EVENT_LINE_MAX);
 	if (memchr(line, '\n', len))
-		return err_set(err, -EINVAL, "event: more than one line");
+		return err_set(err, -EINVAL, "more than one line");
 	if (line_depth(line, len, EVENT_DEPTH_MAX) > EVENT_DEPTH_MAX)
-		return err_set(err, -EINVAL,
-			       "event: nested deeper than %d levels",
+		return err_set(err, -EINVAL, "nested deeper than %d levels",
 			       EVENT_DEPTH_MAX);
-	j = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
-	if (!j) {
-		if (json_error_code(&je) == json_error_out_of_memory)
-			return err_set(err, -ENOMEM, "event: out of memory");
-		/* jansson quotes the input: keep it printable. */
-		event_text(je.text, sizeof(je.text), strdupa(je.text));
-		return err_set(err, -EINVAL, "event: column %d: %s", je.column,
-			       je.text);
-	}
+	*json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
+	if (*json)
+		return 0;
+	if (json_error_code(&je) == json_error_out_of_memory)
+		return err_set(err, -ENOMEM, "out of memory");
+	/* jansson quotes the input: keep it printable. */
+	event_text(je.text, sizeof(je.text), strdupa(je.text));
+	return err_set(err, -EINVAL, "column %d: %s", je.column, je.text);
+}
+
+int event_decode(const char *line, size_t len, json_t **event, struct err *err)
+{
+	struct event_head head;
+	struct err why = { 0 };
+	json_t *j;
+	int rc;
+
+	rc = event_line_decode(line, len, &j, &why);
+	if (rc)
+		return err_set(err, rc, "event: %s", why.text);
 	rc = event_head(j, &head, err);
 	if (rc) {
 		json_decref(j);

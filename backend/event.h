@@ -40,7 +40,13 @@ int event_stamp(struct event_stamp *stamp, const char *e, int64_t t_us,
  */
 int event_encode(const json_t *event, char **line, size_t *len);
 /*
- * Parses one line (newline optional) and checks length, depth, envelope.
+ * Parses one line (newline optional) of any JSON from outside, after checking
+ * its length and depth. *json is the caller's to json_decref().
+ */
+int event_line_decode(const char *line, size_t len, json_t **json,
+		      struct err *err);
+/*
+ * The same for an event: checks its envelope too.
  * *event is the caller's to json_decref(). err gets the place in the line.
  */
 int event_decode(const char *line, size_t len, json_t **event, struct err *err);
