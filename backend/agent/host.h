@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Facts and figures of this machine, from /proc and uname. What cannot be
+ * read is left out, never made up.
+ *
+ * Threads: one.
+ */
+#ifndef BACKEND_AGENT_HOST_H
+#define BACKEND_AGENT_HOST_H
+
+#include <jansson.h>
+
+#include "engine/base.h"
+
+/* name, kernel, cpu, cores, mem_bytes; a new object or NULL. */
+json_t *host_facts(void);
+
+/* Jiffies since boot, of all cores. */
+struct host_cpu {
+	uint64_t busy, steal, total;
+};
+/* Parses the first line of /proc/stat. -EINVAL. */
+int host_cpu_parse(const char *text, struct host_cpu *cpu);
+/* "MemAvailable" of /proc/meminfo's text, in bytes; -1: not there. */
+int64_t host_mem_parse(const char *text, const char *key);
+
+/*
+ * Adds cpu_busy, cpu_steal (shares of the time since the last call; not on
+ * the first) and mem_used_bytes to `usage`.
+ */
+void host_usage_add(struct host_cpu *last, json_t *usage);
+
+#endif
