@@ -37,9 +37,10 @@ struct error_opts {
 	double read_rate, write_rate; /* share of io to fail, 0..1 */
 	int code;                     /* negative errno; 0: -EIO */
 	uint64_t bad_off, bad_len;    /* this range always fails reads */
-	bool offline;                 /* everything fails with -ENODEV, also
-					 what is in flight: a pulled drive.
-					 Writes in flight may have landed */
+	bool offline;                 /* everything fails with -ENODEV: a
+					 pulled drive. So does what is in
+					 flight, once the child has let go of
+					 its buffer; writes may have landed */
 };
 int bdev_error_open(struct bdev *child, struct bdev **bdev, struct err *err);
 void bdev_error_set(struct bdev *bdev, const struct error_opts *opts);

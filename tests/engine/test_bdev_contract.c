@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/bdev/file.h"
+#include "engine/bdev/layers.h"
 #include "engine/bdev/mem.h"
 
 #define SIZE (2 * MIB)
@@ -22,6 +23,9 @@ struct fixture {
 	struct reactor *r;
 	struct bdev *bdev;
 	char path[128];
+	struct link *link;
+	struct reactor *there; /* remote */
+	struct bdev *child;
 };
 
 struct kind {
@@ -92,6 +96,78 @@ static int file_window_open(struct fixture *f, struct err *err)
 	return bdev_file_open(f->r, &opts, &f->bdev, err);
 }
 
+/* A child of `size` for a layer that owns it. */
+static struct bdev *child_make(struct fixture *f, uint64_t size)
+{
+	struct bdev *child = NULL;
+
+	assert_int_equal(bdev_mem_open(f->r, "child", size, 512, &child, NULL),
+			 0);
+	return child;
+}
+
+static int slice_open(struct fixture *f, struct err *err)
+{
+	return bdev_slice_open(child_make(f, 3 * SIZE), "slice", SIZE, SIZE,
+			       &f->bdev, err);
+}
+
+static int delay_open(struct fixture *f, struct err *err)
+{
+	const struct delay_opts opts = { 10 * USEC_NS, 20 * USEC_NS, 0.5 };
+
+	return bdev_delay_open(child_make(f, SIZE), &opts, &f->bdev, err);
+}
+
+static int error_open(struct fixture *f, struct err *err)
+{
+	return bdev_error_open(child_make(f, SIZE), &f->bdev, err);
+}
+
+static int link_open(struct fixture *f, struct err *err)
+{
+	const struct link_opts opts = { .rate_bytes_s = 3000000000ull,
+					.rate_iops = 300000,
+					.latency_ns = 5000 };
+
+	assert_int_equal(link_new(f->r, "link", &opts, &f->link, err), 0);
+	return bdev_link_open(child_make(f, SIZE), f->link, &f->bdev, err);
+}
+
+static void link_tidy(struct fixture *f)
+{
+	link_free(f->link);
+}
+
+static int stack_open(struct fixture *f, struct err *err)
+{
+	const int rc = link_open(f, err);
+	struct bdev *below = f->bdev;
+
+	assert_int_equal(rc, 0);
+	assert_int_equal(bdev_error_open(below, &below, err), 0);
+	return bdev_slice_open(below, NULL, 0, SIZE, &f->bdev, err);
+}
+
+static int remote_open(struct fixture *f, struct err *err)
+{
+	const struct reactor_opts opts = { .kind = REACTOR_THREADS };
+
+	assert_int_equal(reactor_new(&opts, &f->there, err), 0);
+	assert_int_equal(
+		bdev_mem_open(f->there, "far", SIZE, 512, &f->child, err), 0);
+	assert_int_equal(reactor_thread_start(f->there, err), 0);
+	return bdev_remote_open(f->r, f->child, &f->bdev, err);
+}
+
+static void remote_tidy(struct fixture *f)
+{
+	reactor_stop(f->there);
+	reactor_thread_join(f->there);
+	bdev_close_sync(f->child);
+	reactor_free(f->there);
+}
+
 static void file_tidy(struct fixture *f)
 {
 	unlink(f->path);
@@ -104,6 +180,12 @@ static const struct kind kinds[] = {
 	{ "file, buffered", true, file_buffered_open, file_tidy },
 	{ "file, tmpfs", true, file_tmpfs_open, file_tidy },
 	{ "file, window", true, file_window_open, file_tidy },
+	{ "slice", true, slice_open, NULL },
+	{ "delay", true, delay_open, NULL },
+	{ "error", true, error_open, NULL },
+	{ "link", true, link_open, link_tidy },
+	{ "slice over error over link", true, stack_open, link_tidy },
+	{ "remote", true, remote_open, remote_tidy },
 };
 
 /* ---- helpers ------------------------------------------------------------ */
