@@ -16,7 +16,7 @@
 
 #include "tui/term_guard.h"
 
-#define KEY_PASTE     (KEY_MAX + 1)
+#define KEY_PASTE (KEY_MAX + 1)
 #define KEY_PASTE_END (KEY_MAX + 2)
 
 struct term {
@@ -135,8 +135,8 @@ static bool name_is_kin(const char *name)
 {
 	static const char *const kin[] = {
 		"xterm",   "foot",    "alacritty", "kitty",   "wezterm",
-		"ghostty", "contour", "rio",	   "rxvt",    "st",
-		"tmux",	   "screen",  "vte",	   "konsole",
+		"ghostty", "contour", "rio",       "rxvt",    "st",
+		"tmux",    "screen",  "vte",       "konsole",
 	};
 
 	for (size_t i = 0; i < array_len(kin); i++)

@@ -50,10 +50,10 @@ struct term_mouse {
 };
 
 struct term_opts {
-	int tty_fd;	     /* -1: /dev/tty; borrowed and duplicated */
+	int tty_fd;          /* -1: /dev/tty; borrowed and duplicated */
 	const char *name;    /* NULL: $TERM */
 	const char *charset; /* "utf8", "blocks", "ascii"; NULL: by locale */
-	bool plain;	     /* no colour */
+	bool plain;          /* no colour */
 	/* For tests: no terminal. Keys from input_fd, bytes by term_take(). */
 	bool headless;
 	int input_fd, w, h;
@@ -76,7 +76,7 @@ int term_signal_fd(const struct term *term);
 enum {
 	TERM_RESIZED = 1,
 	TERM_RESUMED = 2, /* all has to be drawn again */
-	TERM_END = 4,	  /* asked to end */
+	TERM_END = 4,     /* asked to end */
 };
 unsigned term_signals(struct term *term);
 

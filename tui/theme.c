@@ -45,7 +45,7 @@ enum theme_depth theme_depth(int colours, bool plain)
 
 struct theme_look theme_look(enum theme_depth depth, enum role role)
 {
-	uint8_t on = role == ROLE_TITLE	  ? THEME_BOLD
+	uint8_t on = role == ROLE_TITLE   ? THEME_BOLD
 		     : role == ROLE_FOCUS ? THEME_REV
 					  : 0;
 

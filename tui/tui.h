@@ -15,9 +15,9 @@ struct tui_opts {
 				what there is to see */
 	const char *charset; /* "utf8", "blocks", "ascii"; NULL: by locale */
 	const char *start;   /* a command line to run at once, or NULL */
-	bool guide;	     /* the demo: captions, and screens turn by
+	bool guide;          /* the demo: captions, and screens turn by
 				themselves until a key chooses one */
-	int tty_fd;	     /* the terminal; -1: /dev/tty */
+	int tty_fd;          /* the terminal; -1: /dev/tty */
 };
 
 /*

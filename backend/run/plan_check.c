@@ -99,8 +99,7 @@ static int check_sizes(const struct place *p, const json_t *workload,
 	if (!json_is_array(list) || (need && !json_array_size(list)) ||
 	    json_array_size(list) > 16)
 		return bad(p, name, "1 to 16 pairs of [bytes, weight]");
-	json_array_foreach(list, i, pair)
-	{
+	json_array_foreach(list, i, pair) {
 		bytes = json_number_value(json_array_get(pair, 0));
 		weight = json_number_value(json_array_get(pair, 1));
 		if (!(bytes >= 512 && bytes <= 8 << 20) ||
@@ -144,8 +143,7 @@ static int check_series(const json_t *plan, struct err *err)
 
 	if (!json_is_array(list) || json_array_size(list) > PLAN_SERIES_MAX)
 		return bad(&p, "", "an array of at most 256");
-	json_array_foreach(list, i, s)
-	{
+	json_array_foreach(list, i, s) {
 		snprintf(p.at, sizeof(p.at), "series[%zu]", i);
 		if (!json_is_object(s))
 			return bad(&p, "", "an object");
@@ -320,8 +318,7 @@ static int check_during(struct check *k, const json_t *phase)
 		return 0;
 	if (!json_is_array(list))
 		return bad(&k->p, "during", "an array");
-	json_array_foreach(list, i, act)
-	{
+	json_array_foreach(list, i, act) {
 		snprintf(inner.p.at, sizeof(inner.p.at), "%.30s.during[%zu]",
 			 k->p.at, i);
 		if (check_one(&inner, act, true) ||
@@ -343,8 +340,7 @@ static int check_phases(const json_t *plan, bool *found, struct err *err)
 	if (!json_is_array(list) || !json_array_size(list) ||
 	    json_array_size(list) > PLAN_PHASES_MAX)
 		return bad(&k.p, "", "an array of 1 to 10000");
-	json_array_foreach(list, i, phase)
-	{
+	json_array_foreach(list, i, phase) {
 		snprintf(k.p.at, sizeof(k.p.at), "phases[%zu]", i);
 		if (check_one(&k, phase, false))
 			return -EINVAL;
@@ -420,8 +416,7 @@ json_t *plan_standing_acts(const json_t *plan, unsigned resume_from)
 	json_t *list = json_array();
 	size_t i, j;
 
-	json_array_foreach(phases, i, phase)
-	{
+	json_array_foreach(phases, i, phase) {
 		if (i >= resume_from)
 			break;
 		json_array_foreach(json_object_get(phase, "during"), j, act)

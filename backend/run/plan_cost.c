@@ -11,8 +11,7 @@ static double mean_bytes(const json_t *sizes)
 	const json_t *pair;
 	size_t i;
 
-	json_array_foreach(sizes, i, pair)
-	{
+	json_array_foreach(sizes, i, pair) {
 		weight = json_number_value(json_array_get(pair, 1));
 		sum += weight * json_number_value(json_array_get(pair, 0));
 		weights += weight;
@@ -64,8 +63,7 @@ int plan_cost(const json_t *plan, const json_t *sizes, struct plan_cost *cost,
 	r = plan_check(plan, err);
 	if (r)
 		return r;
-	json_array_foreach(json_object_get(plan, "phases"), i, phase)
-	{
+	json_array_foreach(json_object_get(plan, "phases"), i, phase) {
 		seconds = phase_seconds(phase);
 		cost->seconds += seconds;
 		cost->phases++;

@@ -295,8 +295,7 @@ static const char *lab_story(const struct lab *lab)
 	size_t i, n = 0;
 
 	story[0] = '\0';
-	json_array_foreach(lab->events, i, event)
-	{
+	json_array_foreach(lab->events, i, event) {
 		e = json_string_value(json_object_get(event, "e"));
 		if (!strcmp(e, "log") || !strcmp(e, "progress"))
 			continue;
@@ -316,12 +315,11 @@ static const json_t *lab_event(const struct lab *lab, const char *e, int nth)
 	const json_t *event;
 	size_t i;
 
-	json_array_foreach(
-		lab->events, i,
-		event) if (!strcmp(json_string_value(json_object_get(event,
-								     "e")),
-				   e) &&
-			   !nth--) return event;
+	json_array_foreach(lab->events, i, event)
+		if (!strcmp(json_string_value(json_object_get(event, "e")),
+			    e) &&
+		    !nth--)
+			return event;
 	fail_msg("no such event: %s", e);
 	return NULL;
 }

@@ -121,7 +121,7 @@ check_listed() {
   done | fault "named in no CMakeLists.txt"
 }
 
-# A folder's README names its headers, alone or by their sub-folder.
+# A folder's README names its public headers, alone or by their sub-folder.
 check_readme() {
   for folder in engine backend tui; do
     [ -f "$folder/README.md" ] || {
@@ -131,7 +131,7 @@ check_readme() {
     files "$folder/**.h" | while read -r file; do
       path=${file#"$folder"/}
       case $path in
-      */*) ;;
+      */* | *_impl.h | *_priv.h) ;;
       *) grep -qE "\`([^\`]*, ?)?$path" "$folder/README.md" || echo "$file:" ;;
       esac
     done

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Runs each command of iodeck-tutorial(7) as printed, in order, in one shell
-# session's place: an empty HOME and an empty folder. A command is a line that
-# begins with "$ " in the page's source; one that goes on ends in a backslash.
-# Each must exit 0; what stands in "$ ...; echo $?" blocks says so itself.
+# Runs each command of iodeck-tutorial(7) as printed, in order, in an empty HOME
+# and an empty folder. A command is a line that begins with "$ " in the page's
+# source; one that goes on ends in a backslash. Each must exit 0.
 set -u
 page=${1:-$SOURCE_DIR/man/iodeck-tutorial.7}
 [ -x "$BIN_DIR/iodeck" ] || {
@@ -31,7 +30,12 @@ commands() {
     more { sub(/^[> ]*/, ""); line = line " " $0 }
     /^\$ / { line = substr($0, 3); more = 1 }
     more && line ~ /\\e?$/ { sub(/[ ]*\\e?$/, "", line); next }
-    more { gsub(/\\e/, "\\", line); gsub(/\\&/, "", line); print line; more = 0 }
+    more {
+      gsub(/\\e/, "\\", line)
+      gsub(/\\&/, "", line)
+      print line
+      more = 0
+    }
   ' "$page"
 }
 

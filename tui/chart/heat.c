@@ -5,7 +5,7 @@
 
 #include "tui/fmt.h"
 
-#define STEPS	8
+#define STEPS 8
 #define LABEL_W 7
 
 /* Rows that hold anything, with one to spare on either side. */
