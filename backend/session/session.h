@@ -29,8 +29,12 @@ int session_create(const char *path, bool append, struct session_writer **w,
 /* Marks found at open and since; borrowed. */
 size_t session_marks(const struct session_writer *w,
 		     const struct session_mark **marks);
-/* Whether the file already ends in a `close`. Buffered; flushed about once a
- * second by session_tick(). Duplicates by (a, i, n) are dropped: -EALREADY. */
+/*
+ * Buffered; flushed about once a second by session_tick(). Duplicates by (a, i,
+ * n) are dropped: -EALREADY. -ENOSPC: the disk is full and so is the buffer;
+ * the event was not taken, so neither acknowledge it nor append later ones of
+ * its (a, i) before it. -EMSGSIZE.
+ */
 int session_append(struct session_writer *w, const json_t *event,
 		   struct err *err);
 /*
@@ -58,7 +62,8 @@ int session_open(const char *path, struct session_reader **r,
 int session_next(struct session_reader *r, json_t **event, struct err *err);
 /* Back to the start. */
 void session_rewind(struct session_reader *r);
-/* Times of the first and the last event, from the frames' edges. */
+/* Times of the first and the last event, from the file's first and last two
+ * frames; rewinds. -ENODATA without an event. */
 int session_span(struct session_reader *r, int64_t *from_us, int64_t *to_us);
 void session_reader_free(struct session_reader *r);
 
