@@ -14,66 +14,11 @@
  *
  * All memory exists before the first I/O.
  */
-#include <math.h>
-#include <stdlib.h>
+#include "engine/load/job.h"
 
-#include "engine/load/content.h"
-#include "engine/load/pacer.h"
-#include "engine/load/pattern.h"
-#include "engine/load/sampler.h"
-
-#define OUTSTANDING_MAX 4096u
-#define BUFFERS_MAX (2 * GIB)
-#define INTERVAL_MIN_NS (100 * MSEC_NS)
-#define INTERVAL_MAX_NS (60 * SEC_NS)
 /* A slot whose I/O failed rests in closed loop: a dead target would otherwise
  * be asked millions of times a second. */
 #define REST_NS MSEC_NS
-
-struct target {
-	struct bdev *bdev;
-	struct pattern pattern;
-	unsigned unflushed; /* writes done since the last FLUSH */
-};
-
-/* Three cache lines. */
-struct slot {
-	struct io io;
-	union {
-		struct slot *next; /* while free */
-		uint64_t due_ns;   /* open loop: intended start */
-	};
-	uint64_t submit_ns;
-	struct target *target;
-	void *buf[2]; /* by direction */
-};
-
-struct load {
-	struct reactor *reactor;
-	bool going; /* started, not paused, not stopping */
-	bool open_loop, started, paused, stopping, finished;
-	bool starved; /* open loop: arrivals wait for a slot, not for time */
-	bool fixed;   /* closed loop: a slot keeps its target */
-	uint8_t write_flags;
-	unsigned flush_every;
-	unsigned outstanding, inflight, targets, turn;
-	struct slot *free;
-	uint64_t freed_ns; /* when the first slot came free after starving */
-	struct pacer pacer;
-	struct content content;
-
-	struct pacer due; /* counts arrivals up to a boundary */
-	uint64_t start_ns, paused_ns;
-	struct timer wake, boundary;
-	struct task finish;
-	void (*sample)(const struct load_sample *sample, void *arg);
-	void (*stopped)(void *arg);
-	void *arg;
-	uint32_t buf_len[2];
-	struct slot *slot;
-	struct target target[LOAD_TARGETS_MAX];
-	struct sampler sampler;
-};
 
 /* ---- intervals ---------------------------------------------------------- */
 
@@ -289,7 +234,7 @@ static void slot_back(struct load *l, struct slot *s, uint64_t now)
 		pump(l, now);
 }
 
-static ID_HOT void slot_done(struct io *io)
+ID_HOT void job_slot_done(struct io *io)
 {
 	struct slot *s = container_of(io, struct slot, io);
 	struct load *l = io->arg;
@@ -322,120 +267,17 @@ static void finish_run(struct task *task)
 	l->stopped(l->arg); /* may free l */
 }
 
-/* ---- starting ----------------------------------------------------------- */
+/* ---- from outside ------------------------------------------------------- */
 
-static int rate_check(const struct load_opts *o, uint64_t now, struct err *err)
-{
-	const struct load_rate *rate = &o->rate;
-
-	if (!(rate->iops >= 0.0 && rate->iops <= 1e9))
-		return err_set(
-			err, -EINVAL,
-			"load: rate of %g IOPS, expected 0 (closed loop) "
-			"to 1e9",
-			rate->iops);
-	if (rate->outstanding < 1 || rate->outstanding > OUTSTANDING_MAX)
-		return err_set(err, -EINVAL,
-			       "load: %u outstanding, expected 1 to %u",
-			       rate->outstanding, OUTSTANDING_MAX);
-	if (o->interval_ns < INTERVAL_MIN_NS ||
-	    o->interval_ns > INTERVAL_MAX_NS)
-		return err_set(
-			err, -EINVAL,
-			"load: interval of %.3f s, expected 0.1 s to 60 s",
-			(double)o->interval_ns / (double)SEC_NS);
-	if (o->start_ns && o->start_ns + o->interval_ns < now)
-		return err_set(err, -EINVAL,
-			       "load: the start is %.3f s ago, longer than an "
-			       "interval; ask for a later one",
-			       (double)(now - o->start_ns) / (double)SEC_NS);
-	return 0;
-}
-
-static int opts_check(struct reactor *r, const struct load_opts *o,
-		      struct err *err)
-{
-	const uint64_t buffers =
-		(uint64_t)o->rate.outstanding *
-		((uint64_t)workload_longest(o->workload, BDEV_READ) +
-		 workload_longest(o->workload, BDEV_WRITE));
-	int rc = rate_check(o, reactor_now(r), err);
-
-	if (rc)
-		return rc;
-	if (o->targets < 1 || o->targets > LOAD_TARGETS_MAX)
-		return err_set(err, -EINVAL,
-			       "load: %u targets, expected 1 to %d", o->targets,
-			       LOAD_TARGETS_MAX);
-	for (unsigned i = 0; !rc && i < o->targets; i++)
-		rc = workload_fits(o->workload, o->target[i], err);
-	if (!rc && buffers > BUFFERS_MAX)
-		rc = err_set(err, -EINVAL,
-			     "load: %u outstanding of these sizes take %llu "
-			     "MiB of buffers, at most %llu; ask for fewer",
-			     o->rate.outstanding,
-			     (unsigned long long)(buffers / MIB),
-			     (unsigned long long)(BUFFERS_MAX / MIB));
-	return rc;
-}
-
-static int targets_init(struct load *l, const struct load_opts *o)
-{
-	int rc = 0;
-
-	l->targets = o->targets;
-	for (unsigned i = 0; !rc && i < o->targets; i++) {
-		l->target[i].bdev = o->target[i];
-		rc = pattern_init(&l->target[i].pattern, o->workload,
-				  &o->target[i]->limits,
-				  o->seed + i * 0x9e3779b97f4a7c15ull);
-	}
-	return rc;
-}
-
-static int slot_init(struct load *l, unsigned i)
-{
-	struct slot *s = &l->slot[i];
-
-	s->io.done = slot_done;
-	s->io.arg = l;
-	s->target = &l->target[i % l->targets];
-	s->next = i + 1 < l->outstanding ? s + 1 : NULL;
-	for (int op = BDEV_READ; op <= BDEV_WRITE; op++) {
-		if (!l->buf_len[op])
-			continue;
-		s->buf[op] = reactor_buf_alloc(l->reactor, l->buf_len[op]);
-		if (!s->buf[op])
-			return -ENOMEM;
-	}
-	if (s->buf[BDEV_WRITE])
-		content_fill(&l->content, i, s->buf[BDEV_WRITE],
-			     l->buf_len[BDEV_WRITE]);
-	return 0;
-}
-
-static int slots_init(struct load *l, const struct load_opts *o)
-{
-	int rc = 0;
-
-	l->outstanding = o->rate.outstanding;
-	l->slot = calloc(l->outstanding, sizeof(*l->slot));
-	if (!l->slot)
-		return -ENOMEM;
-	for (int op = BDEV_READ; op <= BDEV_WRITE; op++)
-		l->buf_len[op] = workload_longest(o->workload, op);
-	for (unsigned i = 0; !rc && i < l->outstanding; i++)
-		rc = slot_init(l, i);
-	l->free = l->slot;
-	return rc;
-}
-
-static void schedule_init(struct load *l, const struct load_opts *o)
+void job_begin(struct load *l, const struct load_opts *o)
 {
 	const uint64_t start_ns =
 		o->start_ns ? o->start_ns : reactor_now(l->reactor);
 	struct sampler_mark mark = { 0 };
 
+	l->wake.fn = wake_fire;
+	l->boundary.fn = boundary_fire;
+	l->finish.fn = finish_run;
 	l->start_ns = start_ns;
 	/* Another stream of draws than the addresses'. */
 	if (l->open_loop)
@@ -449,60 +291,6 @@ static void schedule_init(struct load *l, const struct load_opts *o)
 		  l->open_loop ? l->pacer.due_ns : start_ns);
 	timer_arm(l->reactor, &l->boundary, l->sampler.boundary_ns);
 }
-
-int load_start(struct reactor *r, const struct load_opts *o, struct load **load,
-	       struct err *err)
-{
-	struct load *l = NULL;
-	int rc = opts_check(r, o, err);
-
-	if (rc)
-		return rc;
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		goto nomem;
-	l->reactor = r;
-	l->sample = o->sample;
-	l->stopped = o->stopped;
-	l->arg = o->arg;
-	l->open_loop = o->rate.iops > 0.0;
-	l->fixed = o->targets == 1 ||
-		   (!l->open_loop && o->rate.outstanding >= o->targets);
-	l->write_flags = o->workload->fua ? BDEV_FUA : 0;
-	l->flush_every = o->workload->flush_every;
-	l->wake.fn = wake_fire;
-	l->boundary.fn = boundary_fire;
-	l->finish.fn = finish_run;
-	content_init(&l->content, o->workload->compress_ratio, o->seed);
-	if (targets_init(l, o) || slots_init(l, o))
-		goto nomem;
-	schedule_init(l, o);
-	*load = l;
-	return 0;
-nomem:
-	load_free(l);
-	return err_set(err, -ENOMEM,
-		       "load: no memory for %u outstanding; ask for fewer",
-		       o->rate.outstanding);
-}
-
-void load_free(struct load *l)
-{
-	if (!l)
-		return;
-	id_assert(!l->inflight);
-	for (unsigned i = 0; l->slot && i < l->outstanding; i++)
-		for (int op = BDEV_READ; op <= BDEV_WRITE; op++)
-			if (l->slot[i].buf[op])
-				reactor_buf_free(l->reactor, l->slot[i].buf[op],
-						 l->buf_len[op]);
-	for (unsigned i = 0; i < l->targets; i++)
-		pattern_fini(&l->target[i].pattern);
-	free(l->slot);
-	free(l);
-}
-
-/* ---- from outside ------------------------------------------------------- */
 
 void load_stop(struct load *l)
 {
