@@ -73,7 +73,7 @@ run_fio() {
   cached) set -- "$@" --ioengine=io_uring --fixedbufs --registerfiles \
     --filename="$file" --direct=0 --invalidate=0 ;;
   direct) set -- "$@" --ioengine=io_uring --fixedbufs --registerfiles \
-    --filename="$file" --direct=1 ;;
+    --filename="$file" --direct=1 --invalidate=0 ;;
   null) set -- "$@" --ioengine=null --size=64g ;;
   esac
   measure fio "$@"
@@ -182,7 +182,6 @@ if [ -n "$needs_file" ]; then
     die "$dir is a tmpfs, which io_uring serves by threads: set BENCH_DIR"
   dd if=/dev/urandom of="$file" bs=1M count="$mib" status=none
   sync "$file"
-  cat "$file" >/dev/null
 fi
 
 round=1
@@ -191,6 +190,7 @@ while [ "$round" -le "$rounds" ]; do
     for depth in $depths; do
       [ ! -t 2 ] || printf '\rround %d of %d: %s, %d outstanding   ' \
         "$round" "$rounds" "$target" "$depth" >&2
+      [ "$target" != cached ] || cat "$file" >/dev/null
       for who in iodeck fio raw tiour; do
         have "$who" && "run_$who"
       done
