@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Suites and workloads: all that come with the program, and what is wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/paths.h"
+#include "backend/run/conductor.h"
+#include "backend/run/suite.h"
+#include "backend/run/workload.h"
+
+static char folder[] = "/tmp/deck-suite.XXXXXX";
+
+static const char *const two[] = { "db1", "db2" };
+
+static struct suite_params params_of_two(void)
+{
+	return (struct suite_params) { .vdisk = two,
+				       .vdisks = 2,
+				       .seconds = NAN,
+				       .warmup_seconds = NAN,
+				       .early_ci = NAN };
+}
+
+static size_t count(const json_t *plan, const char *kind)
+{
+	const json_t *phase;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(plan, "phases"), i,
+			   phase) if (!strcmp(kind,
+					      json_string_value(json_object_get(
+						      phase, "kind")))) n++;
+	return n;
+}
+
+static double number(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name));
+}
+
+static const json_t *nth(const json_t *plan, const char *kind, size_t n)
+{
+	const json_t *phase;
+	size_t i;
+
+	json_array_foreach(json_object_get(plan, "phases"), i,
+			   phase) if (!strcmp(kind,
+					      json_string_value(json_object_get(
+						      phase, "kind"))) &&
+				      !n--) return phase;
+	fail_msg("no %s", kind);
+	return NULL;
+}
+
+static json_t *load(const char *name, const struct suite_params *params)
+{
+	json_t *plan = NULL;
+	struct err err;
+
+	if (suite_load(name, params, &plan, &err))
+		fail_msg("%s", err.text);
+	return plan;
+}
+
+static void test_shipped(void **state)
+{
+	struct suite_params p = params_of_two();
+	struct plan_cost cost;
+	struct err err;
+	char **names;
+	json_t *plan, *about;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(path_list("suites", &names), 0);
+	for (i = 0; names[i]; i++) {
+		plan = load(names[i], &p);
+		assert_int_equal(plan_cost(plan, NULL, &cost, &err), 0);
+		assert_true(cost.points > 0);
+		assert_int_equal(suite_describe(names[i], &about, &err), 0);
+		json_decref(about);
+		json_decref(plan);
+	}
+	assert_true(i >= 7);
+	path_list_free(names);
+}
+
+static void test_workloads(void **state)
+{
+	static const char *const needed[] = {
+		"oltp4k", "oltp8k", "oltp16k", "oltp32k", "rdbms22k", "rr4k",
+		"rw512k", "sr64k",  "sw8k",    "sr1m",    "sw1m",
+	};
+	struct workload_library library;
+	json_t *w;
+	struct err err;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(workload_library_load(&library, &err), 0);
+	for (i = 0; i < array_len(needed); i++)
+		assert_non_null(workload_find(&library, needed[i]));
+	w = workload_find(&library, "rdbms22k");
+	assert_float_equal(workload_mean_bytes(w), 22 * 1024, 0.5);
+	assert_float_equal(number(w, "read_share"), 0.6, 1e-9);
+	w = workload_find(&library, "rw512k");
+	assert_float_equal(number(w, "read_share"), 0, 0);
+	assert_float_equal(number(w, "random_share"), 1, 0);
+	assert_string_equal(json_string_value(json_object_get(w, "title")),
+			    "512K random write");
+	assert_null(workload_find(&library, "nothing"));
+	workload_library_free(&library);
+}
+
+static void test_curve(void **state)
+{
+	struct suite_params p = params_of_two();
+	json_t *plan = load("oltp32k-curve", &p);
+	const json_t *point;
+
+	(void)state;
+	assert_int_equal(json_array_size(json_object_get(plan, "series")), 2);
+	assert_int_equal(count(plan, "prefill"), 2);
+	assert_int_equal(count(plan, "max"), 2);
+	assert_int_equal(count(plan, "point"), 20);
+	point = nth(plan, "point", 12);
+	assert_float_equal(number(point, "percent"), 30, 0);
+	assert_float_equal(number(point, "series"), 1, 0);
+	assert_float_equal(number(point, "point"), 2, 0);
+	assert_float_equal(number(point, "length_us"), 60e6, 0);
+	assert_string_equal(
+		json_string_value(json_object_get(
+			json_array_get(json_object_get(plan, "series"), 1),
+			"name")),
+		"OLTP 32K db2");
+	json_decref(plan);
+}
+
+static void test_params(void **state)
+{
+	struct suite_params p = params_of_two();
+	json_t *plan;
+
+	(void)state;
+	p.vdisks = 1;
+	p.seconds = 1;
+	p.percent = "50,120";
+	plan = load("oltp32k-curve", &p);
+	assert_int_equal(count(plan, "point"), 2);
+	assert_float_equal(number(nth(plan, "point", 1), "percent"), 120, 0);
+	assert_float_equal(number(nth(plan, "point", 0), "length_us"), 1e6, 0);
+	assert_float_equal(number(nth(plan, "point", 0), "warmup_us"), 5e5, 0);
+	assert_float_equal(number(plan, "interval_ms"), 100, 0);
+	/* a rest is not a point */
+	assert_float_equal(number(nth(plan, "rest", 0), "length_us"), 1e7, 0);
+	json_decref(plan);
+
+	p.mode = "ramp";
+	p.percent = NULL;
+	p.outstanding = "1,4,16";
+	p.no_prefill = true;
+	p.early_ci = 0.02;
+	plan = load("oltp32k-curve", &p);
+	assert_int_equal(count(plan, "point") + count(plan, "max"), 0);
+	assert_int_equal(count(plan, "prefill"), 0);
+	assert_int_equal(count(plan, "ramp"), 3);
+	assert_float_equal(number(nth(plan, "ramp", 2), "outstanding"), 16, 0);
+	assert_float_equal(number(nth(plan, "ramp", 0), "early_ci"), 0.02, 0);
+	json_decref(plan);
+}
+
+static void test_demo(void **state)
+{
+	struct suite_params p = params_of_two();
+	json_t *plan, *during;
+
+	(void)state;
+	p.seconds = 1;
+	plan = load("demo", &p);
+	assert_int_equal(count(plan, "prefill"), 3);
+	assert_int_equal(count(plan, "max"), 4);
+	assert_int_equal(count(plan, "point"), 39);
+	assert_int_equal(count(plan, "link"), 2);
+	during = json_object_get(nth(plan, "point", 35), "during");
+	assert_int_equal(json_array_size(during), 1);
+	assert_float_equal(number(json_array_get(during, 0), "at_us"),
+			   0.4 * 1.4e6, 1);
+	json_decref(plan);
+}
+
+static void test_peak(void **state)
+{
+	struct suite_params p = params_of_two();
+	json_t *plan = load("peak", &p);
+
+	(void)state;
+	assert_int_equal(count(plan, "ramp"), 2 * 4 * 8);
+	assert_int_equal(count(plan, "prefill"), 2);
+	assert_int_equal(json_array_size(json_object_get(plan, "series")), 64);
+	json_decref(plan);
+}
+
+/* ---- what is wrong --------------------------------------------------------
+ */
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} bad[] = {
+		{ "phases = ();\n", ":1: expected title here" },
+		{ "title = \"t\";\n", "expected phases here" },
+		{ "title = \"t\";\nphases = ( { kind = \"dance\"; } );\n",
+		  ":2: kind \"dance\": expected prefill, rest, curve" },
+		{ "title = \"t\";\nphases = (\n  { kind = \"rest\"; }\n);\n",
+		  ":3: rest: expected seconds here" },
+		{ "title = \"t\";\nspeed = 3;\nphases = ();\n",
+		  ":2: unknown setting \"speed\": expected title" },
+		{ "title = \"t\"\nphases = (;\n", "syntax error" },
+		{ "title = \"t\";\nseries = ( { name = \"a\";\nworkload = "
+		  "\"oltp3k\"; } );\nphases = ( { kind = \"curve\"; } );\n",
+		  ":3: workload \"oltp3k\" is not in the library" },
+		{ "title = \"t\";\nseries = ( { name = \"a\"; workload = "
+		  "\"oltp4k\"; } );\nphases = ( { kind = \"curve\"; series = "
+		  "\"b\"; } );\n",
+		  ":3: series \"b\": expected one of" },
+		{ "title = \"t\";\nseries = ( { name = \"a\"; workload = "
+		  "\"oltp4k\"; } );\nphases = ( { kind = \"curve\"; percent = "
+		  "[ -5 ]; } );\n",
+		  ":3: percent: expected a number" },
+		{ "title = \"t\";\nphases = ( { kind = \"peak\"; patterns = "
+		  "\"XX\"; sizes = \"4K\"; } );\n",
+		  ":2: pattern \"XX\": expected RR, RW, SR or SW" },
+		{ "title = \"t\";\nphases = ( { kind = \"rest\"; seconds = "
+		  "\"soon\"; } );\n",
+		  ":2: seconds: expected a time such as" },
+		{ "title = \"t\";\nphases = ( { kind = \"curve\"; } );\n",
+		  ":2: expected a series for this phase" },
+		{ "title = \"t\";\nphases = ();\n", "phases: expected" },
+	};
+	struct suite_params p = params_of_two();
+	char path[64];
+	json_t *plan;
+	struct err err;
+	size_t i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/bad.conf", folder);
+	for (i = 0; i < array_len(bad); i++) {
+		write_file(path, bad[i].text);
+		assert_int_equal(suite_load(path, &p, &plan, &err), -EINVAL);
+		if (!strstr(err.text, bad[i].want))
+			fail_msg("wanted \"%s\", got \"%s\"", bad[i].want,
+				 err.text);
+	}
+	assert_int_equal(suite_load("nothing", &p, &plan, &err), -ENOENT);
+	p.percent = "10,,20";
+	assert_int_equal(suite_load("smoke", &p, &plan, &err), -EINVAL);
+	p.percent = NULL;
+	p.vdisks = 0;
+	assert_int_equal(suite_load("smoke", &p, &plan, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "vdisk=NAME"));
+}
+
+/* A workload of the operator's own, and a suite beside it. */
+static void test_own(void **state)
+{
+	struct suite_params p = params_of_two();
+	char path[128];
+	json_t *plan;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/iodeck/workloads", folder);
+	assert_int_equal(path_make(path, NULL), 0);
+	snprintf(path, sizeof(path), "%s/iodeck/suites", folder);
+	assert_int_equal(path_make(path, NULL), 0);
+	snprintf(path, sizeof(path), "%s/iodeck/workloads/mine.conf", folder);
+	write_file(path, "workloads = ( { name = \"mine\"; read_share = 0.5; "
+			 "sizes = ( (\"8K\", 1), (\"64K\", 3) ); } );\n");
+	snprintf(path, sizeof(path), "%s/iodeck/suites/smoke.conf", folder);
+	write_file(path, "title = \"My smoke\"; series = ( { name = \"a\"; "
+			 "vdisk = \"x\"; workload = \"mine\"; } ); phases = "
+			 "( { kind = \"ramp\"; outstanding = 3; } );\n");
+	setenv("XDG_CONFIG_HOME", folder, 1);
+	plan = load("smoke", &p);
+	unsetenv("XDG_CONFIG_HOME");
+	assert_string_equal(json_string_value(json_object_get(plan, "title")),
+			    "My smoke");
+	assert_int_equal(json_array_size(json_object_get(plan, "phases")), 1);
+	json_decref(plan);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	setenv("HOME", "/nonexistent", 1);
+	unsetenv("XDG_CONFIG_HOME");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return path_remove(folder, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_workloads),
+		cmocka_unit_test(test_curve),
+		cmocka_unit_test(test_params),
+		cmocka_unit_test(test_demo),
+		cmocka_unit_test(test_peak),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_own),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
