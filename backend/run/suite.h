@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Suites: the files in conf/suites, resolved to a plan before anything runs: every
- * workload by value, every curve as its search and its points.
+ * Suites, the files in conf/suites, resolved to a plan before anything runs:
+ * every workload by value, every curve as its search and its points.
  * iodeck-workload(5) is the files' reference.
  */
 #ifndef BACKEND_RUN_SUITE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The workload library: the files in conf/workloads, the operator's own before those
- * that came with the program. iodeck-workload(5) is the files' reference.
+ * The workload library, the files in conf/workloads: the operator's own before
+ * those that came with the program. iodeck-workload(5) is the files' reference.
  */
 #ifndef BACKEND_RUN_WORKLOAD_H
 #define BACKEND_RUN_WORKLOAD_H

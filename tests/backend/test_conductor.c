@@ -671,71 +671,6 @@ static void test_max_from(void **state)
 	lab_close(&lab);
 }
 
-static void test_plan_check(void **state)
-{
-	static const struct {
-		const char *phases, *text;
-	} bad[] = {
-		{ "", "phases: expected" },
-		{ "{'kind':'dance'}", "phases[0].kind: expected prefill" },
-		{ POINT("50"), "phases[0].series: expected a series whose" },
-		{ MAX0 "," POINT("-1"), "phases[1].percent: expected a" },
-		{ MAX0 "," POINT("'x'"), "phases[1].percent" },
-		{ "{'kind':'max','series':7,'step_us':5000}",
-		  "phases[0].series" },
-		{ "{'kind':'max','series':0}", "phases[0].step_us" },
-		{ "{'kind':'fault'}", "phases[0].text: expected a text" },
-		{ "{'kind':'wait','vdisk':'a','state':'b'}",
-		  "phases[0].length_us" },
-		{ "{'kind':'ramp','series':0,'length_us':5000,"
-		  "'outstanding':0}",
-		  "phases[0].outstanding" },
-		{ "{'kind':'ramp','series':0,'length_us':5000,'outstanding':1,"
-		  "'during':[{'kind':'max','at_us':0}]}",
-		  "phases[0].during[0].kind" },
-		{ "{'kind':'ramp','series':0,'length_us':5000,'outstanding':1,"
-		  "'during':[{'kind':'note','text':'a','at_us':9},"
-		  "{'kind':'note','text':'a','at_us':5}]}",
-		  "phases[0].during[1].at_us" },
-		{ "3", "phases[0]: expected an object" },
-	};
-	struct err err;
-	json_t *plan;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < array_len(bad); i++) {
-		plan = plan_with(bad[i].phases);
-		assert_int_equal(plan_check(plan, &err), -EINVAL);
-		if (!strstr(err.text, bad[i].text))
-			fail_msg("%s: %s", bad[i].text, err.text);
-		json_decref(plan);
-	}
-	assert_int_equal(plan_check(NULL, &err), -EINVAL);
-}
-
-static void test_plan_cost(void **state)
-{
-	json_t *plan = plan_with("{'kind':'prefill','vdisk':'db1'},"
-				 "{'kind':'rest','length_us':3000000}," MAX0
-				 "," POINT("50") "," POINT("100"));
-	json_t *sizes = json_pack("{s:i}", "db1", 1000);
-	struct plan_cost cost;
-	struct err err;
-
-	(void)state;
-	assert_int_equal(plan_cost(plan, sizes, &cost, &err), 0);
-	assert_float_equal(cost.seconds, 3 + 2.4 + 5, 1e-9);
-	assert_float_equal(cost.prefill_bytes, 1000, 0);
-	assert_float_equal(cost.write_share, 0.3, 1e-9);
-	assert_int_equal(cost.phases, 5);
-	assert_int_equal(cost.points, 2);
-	assert_int_equal(plan_cost(plan, NULL, &cost, &err), 0);
-	assert_true(isnan(cost.prefill_bytes));
-	json_decref(plan);
-	json_decref(sizes);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -751,8 +686,6 @@ int main(void)
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_resume_unknown),
 		cmocka_unit_test(test_max_from),
-		cmocka_unit_test(test_plan_check),
-		cmocka_unit_test(test_plan_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static void test_sample(void **state)
 	domain = json_array_get(json_object_get(config->cluster, "domains"), 3);
 	drive = json_array_get(json_object_get(domain, "drives"), 0);
 	assert_string_equal(json_string_value(json_object_get(drive, "path")),
-			    "/home/op/iodeck/n4d0");
+			    "/nowhere/op/iodeck/n4d0");
 	assert_float_equal(
 		json_number_value(json_object_get(
 			json_object_get(domain, "link"), "rate_bytes_s")),
@@ -262,7 +262,7 @@ static void test_remove(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	setenv("HOME", "/home/op", 1);
+	setenv("HOME", "/nowhere/op", 1);
 	unsetenv("XDG_CONFIG_HOME");
 	return mkdtemp(folder) ? 0 : -1;
 }
