@@ -117,10 +117,9 @@ static int check_drive_paths(json_t *cluster)
 	char path[PATH_MAX];
 	size_t i, j;
 
-	json_array_foreach(json_object_get(cluster, "domains"), i, domain)
-	{
-		json_array_foreach(json_object_get(domain, "drives"), j, drive)
-		{
+	json_array_foreach(json_object_get(cluster, "domains"), i, domain) {
+		json_array_foreach(json_object_get(domain, "drives"), j,
+				   drive) {
 			const char *given = json_string_value(
 				json_object_get(drive, "path"));
 

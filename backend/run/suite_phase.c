@@ -83,16 +83,16 @@ static int series_of(const struct suite *s, const config_setting_t *at,
 	size_t i, j, before;
 
 	*list = json_array();
-	json_array_foreach(s->series, j, series) if (!names)
-		json_array_append_new(*list, json_integer((json_int_t)j));
-	json_array_foreach(names, i, name)
-	{
-		before = json_array_size(*list);
-		json_array_foreach(
-			s->series, j,
-			series) if (series_is(series, json_string_value(name)))
+	json_array_foreach(s->series, j, series)
+		if (!names)
 			json_array_append_new(*list,
 					      json_integer((json_int_t)j));
+	json_array_foreach(names, i, name) {
+		before = json_array_size(*list);
+		json_array_foreach(s->series, j, series)
+			if (series_is(series, json_string_value(name)))
+				json_array_append_new(
+					*list, json_integer((json_int_t)j));
 		if (json_array_size(*list) == before) {
 			json_decref(*list);
 			return conf_bad(member(at, "series"), err,
@@ -299,8 +299,9 @@ each_series(struct suite *s, const config_setting_t *at, const json_t *given,
 		return r;
 	if (!json_array_size(list))
 		r = conf_bad(at, err, "expected a series for this phase");
-	json_array_foreach(list, i, index) if (!r) r =
-		one(s, at, given, json_integer_value(index), err);
+	json_array_foreach(list, i, index)
+		if (!r)
+			r = one(s, at, given, json_integer_value(index), err);
 	json_decref(list);
 	return r;
 }
@@ -336,10 +337,8 @@ static int peak_vdisk(struct suite *s, const config_setting_t *at,
 	size_t i, j;
 	int r = 0;
 
-	json_array_foreach(patterns, i, pattern)
-	{
-		json_array_foreach(sizes, j, size)
-		{
+	json_array_foreach(patterns, i, pattern) {
+		json_array_foreach(sizes, j, size) {
 			if (r)
 				continue;
 			r = add_cell(s, at, given, vdisk,
@@ -412,10 +411,10 @@ static int phase_prefill(struct suite *s, const config_setting_t *at,
 		return 0;
 	if (vdisk)
 		return add_simple(s, "prefill", given, none, vdisk);
-	json_array_foreach(
-		s->series, i,
-		series) if (!is_before(s->series, i, text_of(series, "vdisk")))
-		add_simple(s, "prefill", given, none, text_of(series, "vdisk"));
+	json_array_foreach(s->series, i, series)
+		if (!is_before(s->series, i, text_of(series, "vdisk")))
+			add_simple(s, "prefill", given, none,
+				   text_of(series, "vdisk"));
 	for (i = 0; !json_array_size(s->series) && i < s->params->vdisks; i++)
 		add_simple(s, "prefill", given, none, s->params->vdisk[i]);
 	if (!json_array_size(s->phases))

@@ -118,18 +118,15 @@ static int add(json_t *list, json_t *w, const config_setting_t *at,
 	const json_t *other;
 	size_t i;
 
-	json_array_foreach(
-		list, i,
-		other) if (name &&
-			   !strcmp(name, json_string_value(json_object_get(
-						 other, "name"))))
-	{
-		json_decref(w);
-		return conf_bad(at, err,
-				"workload \"%s\" is there already: "
-				"expected a name of its own",
-				name);
-	}
+	json_array_foreach(list, i, other)
+		if (name && !strcmp(name, json_string_value(json_object_get(
+						  other, "name")))) {
+			json_decref(w);
+			return conf_bad(at, err,
+					"workload \"%s\" is there already: "
+					"expected a name of its own",
+					name);
+		}
 	json_array_append_new(list, w);
 	return 0;
 }
@@ -163,10 +160,8 @@ static int read_matrix(const config_setting_t *s, json_t *list, struct err *err)
 	r = conf_object(s, matrix_members, &m, err);
 	if (r)
 		return r;
-	json_array_foreach(json_object_get(m, "patterns"), i, pattern)
-	{
-		json_array_foreach(json_object_get(m, "sizes"), j, size)
-		{
+	json_array_foreach(json_object_get(m, "patterns"), i, pattern) {
+		json_array_foreach(json_object_get(m, "sizes"), j, size) {
 			if (r)
 				continue;
 			w = workload_peak(
@@ -256,10 +251,10 @@ json_t *workload_find(const struct workload_library *library, const char *name)
 	json_t *w;
 	size_t i;
 
-	json_array_foreach(
-		library->list, i,
-		w) if (!strcmp(json_string_value(json_object_get(w, "name")),
-			       name)) return w;
+	json_array_foreach(library->list, i, w)
+		if (!strcmp(json_string_value(json_object_get(w, "name")),
+			    name))
+			return w;
 	return NULL;
 }
 
@@ -271,8 +266,7 @@ static double mean(const json_t *sizes)
 	const json_t *pair;
 	size_t i;
 
-	json_array_foreach(sizes, i, pair)
-	{
+	json_array_foreach(sizes, i, pair) {
 		weight = json_number_value(json_array_get(pair, 1));
 		sum += weight * json_number_value(json_array_get(pair, 0));
 		weights += weight;
