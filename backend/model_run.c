@@ -405,7 +405,7 @@ static int phase_point(struct m_state *s, struct m_run *run,
 	int64_t outstanding = in_int(in, "outstanding", 1 << 30, IN_MAY);
 	double percent = in_num(in, "percent");
 	double asked = in_num(in, "asked_iops");
-	struct m_point *p;
+	struct m_point *p = NULL;
 	int rc;
 
 	if (in->rc)

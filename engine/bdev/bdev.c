@@ -233,20 +233,24 @@ int bdev_io_sync(struct bdev *bdev, enum bdev_op op, unsigned flags,
 	return sync.io.result;
 }
 
+/* Counted, not flagged: a flag's address would outlive its function. */
+static _Thread_local unsigned sync_closes;
+
 static void sync_closed(void *arg)
 {
-	*(bool *)arg = true;
+	(void)arg;
+	sync_closes++;
 }
 
 void bdev_close_sync(struct bdev *bdev)
 {
+	const unsigned before = sync_closes;
 	struct reactor *r;
-	bool closed = false;
 
 	if (!bdev)
 		return;
 	r = bdev->reactor;
-	bdev_close(bdev, sync_closed, &closed);
-	while (!closed)
+	bdev_close(bdev, sync_closed, NULL);
+	while (sync_closes == before)
 		reactor_run_once(r, UINT64_MAX);
 }

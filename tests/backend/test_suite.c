@@ -35,10 +35,10 @@ static size_t count(const json_t *plan, const char *kind)
 	const json_t *phase;
 	size_t i, n = 0;
 
-	json_array_foreach(json_object_get(plan, "phases"), i,
-			   phase) if (!strcmp(kind,
-					      json_string_value(json_object_get(
-						      phase, "kind")))) n++;
+	json_array_foreach(json_object_get(plan, "phases"), i, phase)
+		if (!strcmp(kind,
+			    json_string_value(json_object_get(phase, "kind"))))
+			n++;
 	return n;
 }
 
@@ -52,11 +52,11 @@ static const json_t *nth(const json_t *plan, const char *kind, size_t n)
 	const json_t *phase;
 	size_t i;
 
-	json_array_foreach(json_object_get(plan, "phases"), i,
-			   phase) if (!strcmp(kind,
-					      json_string_value(json_object_get(
-						      phase, "kind"))) &&
-				      !n--) return phase;
+	json_array_foreach(json_object_get(plan, "phases"), i, phase)
+		if (!strcmp(kind, json_string_value(
+					  json_object_get(phase, "kind"))) &&
+		    !n--)
+			return phase;
 	fail_msg("no %s", kind);
 	return NULL;
 }
