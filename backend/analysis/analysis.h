@@ -19,13 +19,13 @@ struct point_stats {
 	double percent;
 	double iops, read_iops, write_iops, mb_s; /* MB = 10^6 bytes */
 	int64_t errors, outstanding;
-	bool saturated; /* achieved < 98 % of what was asked */
+	bool saturated; /* achieved < 98 % of what was due */
 	bool generator_bound;
 	bool partial; /* running, or cut short */
 	/* half-widths of the 95 % interval of iops and of mean latency, as a
 	 * share of the mean, by batch means over the intervals; NAN below 6 */
 	double iops_ci, latency_ci;
-	bool steady; /* no trend, CI below 5 % (see analysis.c) */
+	bool steady; /* no trend, CI below 5 % (see stats.c) */
 	double measured_s;
 	struct lat_set latency;  /* service time */
 	struct lat_set response; /* open loop; closed loop: as service */
@@ -34,10 +34,12 @@ void point_stats(const struct m_point *point, struct point_stats *stats);
 
 struct reading {
 	double iops, latency_us;
+	double iops_ci, latency_ci; /* as point_stats'; the wider neighbour's */
 	bool interpolated;
 };
 struct series_summary {
 	double peak_iops, peak_latency_us;
+	double peak_iops_ci, peak_latency_ci;
 	struct reading at_70, at_80; /* of the peak */
 	double bound_us;             /* asked for */
 	struct reading under;        /* highest IOPS with latency <= bound */
@@ -49,6 +51,7 @@ struct series_summary {
  * mean service latency. */
 struct curve_point {
 	double iops, latency_us, percent; /* percent NAN when not given */
+	double iops_ci, latency_ci;       /* NAN when not known */
 	bool saturated;
 };
 struct curve {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The documents of --json. Names are stable: iodeck(1) lists them. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/analysis/analysis_priv.h"
+
+json_t *json_number(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+/* Of what is -1 when unknown. */
+static json_t *count(int64_t v)
+{
+	return v < 0 ? json_null() : json_integer(v);
+}
+
+static json_t *text(const char *s)
+{
+	return *s ? json_string(s) : json_null();
+}
+
+static json_t *lat_json(const struct lat_stats *l)
+{
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "mean",
+			 json_number(l->mean), "p50", json_number(l->p50),
+			 "p95", json_number(l->p95), "p99", json_number(l->p99),
+			 "p99_9", json_number(l->p99_9), "max",
+			 json_number(l->max));
+}
+
+static json_t *set_json(const struct lat_set *s)
+{
+	return json_pack("{s:o,s:o,s:o}", "all", lat_json(&s->all), "read",
+			 lat_json(&s->read), "write", lat_json(&s->write));
+}
+
+static json_t *point_json(const struct m_point *p)
+{
+	struct point_stats st;
+
+	point_stats(p, &st);
+	return json_pack(
+		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:I,s:o,"
+		"s:o,s:o,s:f,s:o,s:o,s:o}",
+		"kind", p->kind, "phase", p->phase, "point", p->point,
+		"percent", json_number(st.percent), "asked_iops",
+		json_number(st.asked_iops), "iops", json_number(st.iops),
+		"read_iops", json_number(st.read_iops), "write_iops",
+		json_number(st.write_iops), "mb_s", json_number(st.mb_s),
+		"saturated", st.saturated, "generator_bound",
+		st.generator_bound, "partial", st.partial, "steady", st.steady,
+		"errors", (json_int_t)st.errors, "outstanding",
+		count(st.outstanding), "iops_ci", json_number(st.iops_ci),
+		"latency_ci", json_number(st.latency_ci), "measured_s",
+		st.measured_s, "marks", text(p->marks), "latency_us",
+		set_json(&st.latency), "response_us", set_json(&st.response));
+}
+
+static json_t *reading_json(const struct reading *r)
+{
+	return json_pack("{s:o,s:o,s:b}", "iops", json_number(r->iops),
+			 "latency_us", json_number(r->latency_us),
+			 "interpolated", r->interpolated);
+}
+
+static json_t *summary_json(const struct series_summary *s)
+{
+	return json_pack("{s:o,s:o,s:o,s:o,s:{s:f,s:o,s:b,s:b},s:o}",
+			 "peak_iops", json_number(s->peak_iops),
+			 "peak_latency_us", json_number(s->peak_latency_us),
+			 "at_70", reading_json(&s->at_70), "at_80",
+			 reading_json(&s->at_80), "max_iops_under", "bound_us",
+			 s->bound_us, "iops", json_number(s->under.iops),
+			 "interpolated", s->under.interpolated, "open",
+			 s->under_open, "drop_off", json_number(s->drop_off));
+}
+
+static json_t *series_json(const struct m_series *se, double bound_us)
+{
+	json_t *points = json_array();
+	struct series_summary sum;
+	struct curve curve;
+
+	for (size_t i = 0; i < se->points; i++)
+		if (strcmp(se->point[i].kind, "max"))
+			json_array_append_new(points,
+					      point_json(&se->point[i]));
+	if (curve_of_series(se, &curve)) {
+		json_decref(points);
+		return NULL;
+	}
+	curve_summary(&curve, bound_us, &sum);
+	curve_fini(&curve);
+	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
+			 se->name, "vdisk", text(se->vdisk), "setup",
+			 text(se->setup), "workload", text(se->workload),
+			 "workload_title", text(se->workload_title), "max_iops",
+			 json_number(se->max_iops), "max_outstanding",
+			 count(se->max_outstanding), "points", points,
+			 "summary", summary_json(&sum));
+}
+
+json_t *analysis_run_json(const struct m_run *run, double bound_us)
+{
+	json_t *series = json_array();
+
+	for (size_t i = 0; i < run->series_count; i++)
+		json_array_append_new(series,
+				      series_json(&run->series[i], bound_us));
+	return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:o}", "run", run->id,
+			 "title", text(run->title), "state", run->state,
+			 "reason", text(run->reason), "begun_us",
+			 count(run->begun_t_us), "ended_us",
+			 count(run->ended_t_us), "series", series);
+}
+
+json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
+			      double bound_us)
+{
+	struct compared list[READINGS];
+	json_t *readings = json_array();
+
+	curves_compare(a, b, bound_us, list);
+	for (int i = 0; i < READINGS; i++) {
+		const struct compared *c = &list[i];
+
+		json_array_append_new(
+			readings,
+			json_pack("{s:s,s:o,s:o,s:o,s:b,s:b,s:o}", "name",
+				  c->name, "a", json_number(c->a), "b",
+				  json_number(c->b), "change_percent",
+				  json_number(c->change_percent),
+				  "a_interpolated", c->a_interpolated,
+				  "b_interpolated", c->b_interpolated,
+				  "verdict",
+				  text(c->verdict ? c->verdict : "")));
+	}
+	return json_pack("{s:s,s:s,s:f,s:o}", "a", a->name, "b", b->name,
+			 "bound_us", bound_us, "readings", readings);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The same figures as tables for people, within 80 columns. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/analysis/analysis_priv.h"
+
+/* ---- figures ------------------------------------------------------------ */
+
+const char *figure_count(double v, char *out, size_t size)
+{
+	char plain[32];
+	size_t len, o = 0;
+
+	if (!isfinite(v) || fabs(v) >= 1e15) {
+		snprintf(out, size, "-");
+		return out;
+	}
+	snprintf(plain, sizeof(plain), "%.0f", v);
+	len = strlen(plain);
+	for (size_t i = 0; i < len && o + 2 < size; i++) {
+		if (i && (len - i) % 3 == 0 && plain[i - 1] != '-')
+			out[o++] = ',';
+		out[o++] = plain[i];
+	}
+	out[o] = '\0';
+	return out;
+}
+
+const char *figure_three(double v, char *out, size_t size)
+{
+	double a = fabs(v);
+
+	if (!isfinite(v))
+		snprintf(out, size, "-");
+	else if (a >= 999.5)
+		return figure_count(v, out, size);
+	else
+		snprintf(out, size, "%.*f",
+			 a >= 99.95              ? 0
+			 : a >= 9.995            ? 1
+			 : a >= 0.9995           ? 2
+			 : a >= 0.0995 || a == 0 ? 3
+						 : 4,
+			 v);
+	return out;
+}
+
+/* A share as percent, with one digit behind the point below ten. */
+static const char *figure_percent(double share, char *out, size_t size)
+{
+	double v = share * 100;
+
+	if (!isfinite(v))
+		snprintf(out, size, "-");
+	else
+		snprintf(out, size, "%.*f", fabs(v) < 9.95 ? 1 : 0, v);
+	return out;
+}
+
+/* ---- a run -------------------------------------------------------------- */
+
+static void points_head(FILE *f)
+{
+	fprintf(f, "%5s %10s %10s %5s %8s %7s %7s %7s %7s\n", "load", "asked",
+		"IOPS", "+-%", "MB/s", "mean ms", "p50", "p99", "p99.9");
+}
+
+static void point_row(FILE *f, const struct m_point *p, char *flags)
+{
+	char t[9][32];
+	struct point_stats st;
+	const struct lat_stats *l = &st.latency.all;
+
+	point_stats(p, &st);
+	if (isnan(st.percent))
+		snprintf(t[0], sizeof(t[0]), "x%lld",
+			 (long long)st.outstanding);
+	else
+		snprintf(t[0], sizeof(t[0]), "%.0f %%", st.percent);
+	flags[0] = st.saturated ? 's' : '\0';
+	flags[1] = '\0';
+	if (st.generator_bound)
+		strcat(flags, "g");
+	if (st.partial)
+		strcat(flags, "c");
+	if (*p->marks)
+		strcat(flags, "f");
+	if (st.errors)
+		strcat(flags, "e");
+	fprintf(f, "%5s %10s %10s %5s %8s %7s %7s %7s %7s%s%s\n", t[0],
+		figure_count(st.asked_iops, t[1], sizeof(t[1])),
+		figure_count(st.iops, t[2], sizeof(t[2])),
+		figure_percent(st.iops_ci, t[3], sizeof(t[3])),
+		figure_three(st.mb_s, t[4], sizeof(t[4])),
+		figure_three(l->mean / 1000, t[5], sizeof(t[5])),
+		figure_three(l->p50 / 1000, t[6], sizeof(t[6])),
+		figure_three(l->p99 / 1000, t[7], sizeof(t[7])),
+		figure_three(l->p99_9 / 1000, t[8], sizeof(t[8])),
+		*flags ? " " : "", flags);
+}
+
+static void flags_explain(FILE *f, const char *seen)
+{
+	static const struct {
+		char c;
+		const char *what;
+	} flag[] = {
+		{ 's', "saturated: achieved less than 98 % of what was due" },
+		{ 'g', "the load generator itself was the bound" },
+		{ 'c', "cut short or still running" },
+		{ 'f', "a fault fell into it" },
+		{ 'e', "I/O errors" },
+	};
+
+	for (size_t i = 0; i < array_len(flag); i++)
+		if (strchr(seen, flag[i].c))
+			fprintf(f, "      %c %s\n", flag[i].c, flag[i].what);
+}
+
+static void reading_row(FILE *f, const char *name, const struct reading *r,
+			const char *note)
+{
+	char t[2][32];
+
+	fprintf(f, "  %-18s %10s IOPS  %7s ms%s%s\n", name,
+		figure_count(r->iops, t[0], sizeof(t[0])),
+		figure_three(r->latency_us / 1000, t[1], sizeof(t[1])),
+		r->interpolated ? "  interpolated" : "", note);
+}
+
+static void summary_rows(FILE *f, const struct series_summary *s)
+{
+	const struct reading peak = { .iops = s->peak_iops,
+				      .latency_us = s->peak_latency_us };
+	char name[32], t[32];
+
+	reading_row(f, "peak", &peak, "");
+	reading_row(f, "at 80 % of peak", &s->at_80, "");
+	reading_row(f, "at 70 % of peak", &s->at_70, "");
+	snprintf(name, sizeof(name), "under %g ms", s->bound_us / 1000);
+	reading_row(f, name, &s->under,
+		    s->under_open && !isnan(s->under.iops)
+			    ? "  at least: no point is above"
+			    : "");
+	if (s->drop_off > 0)
+		fprintf(f, "  drop-off behind the peak: %s %%\n",
+			figure_percent(s->drop_off, t, sizeof(t)));
+}
+
+static int series_text(FILE *f, const struct m_series *se, double bound_us)
+{
+	struct series_summary sum;
+	struct curve curve;
+	char seen[64] = "", flags[8];
+	size_t rows = 0;
+
+	fprintf(f, "%s", se->name);
+	if (*se->workload_title)
+		fprintf(f, ": %s", se->workload_title);
+	if (*se->vdisk)
+		fprintf(f, " on %s", se->vdisk);
+	if (*se->setup)
+		fprintf(f, ", %s", se->setup);
+	fprintf(f, "; service time\n");
+	for (size_t i = 0; i < se->points; i++) {
+		if (!strcmp(se->point[i].kind, "max"))
+			continue;
+		if (!rows++)
+			points_head(f);
+		point_row(f, &se->point[i], flags);
+		for (const char *c = flags; *c; c++)
+			if (!strchr(seen, *c))
+				strncat(seen, c, 1);
+	}
+	if (!rows) {
+		fprintf(f, "  no point was measured\n");
+		return 0;
+	}
+	flags_explain(f, seen);
+	if (curve_of_series(se, &curve))
+		return -ENOMEM;
+	curve_summary(&curve, bound_us, &sum);
+	curve_fini(&curve);
+	summary_rows(f, &sum);
+	return 0;
+}
+
+int analysis_run_text(const struct m_run *run, double bound_us, char **text)
+{
+	size_t len;
+	FILE *f;
+	int rc = 0;
+
+	*text = NULL;
+	f = open_memstream(text, &len);
+	if (!f)
+		return -ENOMEM;
+	fprintf(f, "%s: %s%s%s\n", *run->title ? run->title : run->id,
+		run->state, *run->reason ? ": " : "", run->reason);
+	for (size_t i = 0; i < run->series_count && !rc; i++) {
+		fprintf(f, "\n");
+		rc = series_text(f, &run->series[i], bound_us);
+	}
+	if (fclose(f) && !rc)
+		rc = -ENOMEM;
+	if (rc) {
+		free(*text);
+		*text = NULL;
+	}
+	return rc;
+}
+
+/* ---- a comparison ------------------------------------------------------- */
+
+static const char *value(const struct compared *c, double v, bool interpolated,
+			 char *out, size_t size)
+{
+	char t[32];
+	bool ms = strstr(c->name, "(ms)");
+
+	snprintf(out, size, "%s%s%s",
+		 ms ? figure_three(v, t, sizeof(t))
+		    : figure_count(v, t, sizeof(t)),
+		 ms && isfinite(v) ? " ms" : "", interpolated ? "*" : " ");
+	return out;
+}
+
+static void compared_row(FILE *f, const struct compared *c)
+{
+	char t[3][48], name[32];
+	char *unit;
+
+	snprintf(name, sizeof(name), "%s", c->name);
+	unit = strstr(name, " (ms)");
+	if (unit)
+		*unit = '\0';
+	if (isfinite(c->change_percent) && fabs(c->change_percent) < 1e6)
+		snprintf(t[2], sizeof(t[2]), "%+.0f %%", c->change_percent);
+	else
+		snprintf(t[2], sizeof(t[2]), "-");
+	fprintf(f, " %-18s %14s %14s %9s   %s\n", name,
+		value(c, c->a, c->a_interpolated, t[0], sizeof(t[0])),
+		value(c, c->b, c->b_interpolated, t[1], sizeof(t[1])), t[2],
+		c->verdict ? c->verdict : "-");
+}
+
+int analysis_compare_text(const struct curve *a, const struct curve *b,
+			  double bound_us, char **text)
+{
+	struct compared list[READINGS];
+	bool any = false, blind = true;
+	size_t len;
+	FILE *f;
+
+	*text = NULL;
+	f = open_memstream(text, &len);
+	if (!f)
+		return -ENOMEM;
+	curves_compare(a, b, bound_us, list);
+	fprintf(f, " a  %s\n b  %s\n\n", a->name, b->name);
+	fprintf(f, " %-18s %13s  %13s  %9s   %s\n", "", "a", "b", "change",
+		"verdict");
+	for (int i = 0; i < READINGS; i++) {
+		compared_row(f, &list[i]);
+		any |= list[i].a_interpolated || list[i].b_interpolated;
+		blind &= !list[i].verdict;
+	}
+	if (any)
+		fprintf(f, "\n * interpolated between measured points\n");
+	if (blind)
+		fprintf(f,
+			"%s no verdict: the intervals of a or b are not "
+			"known\n",
+			any ? "" : "\n");
+	if (fclose(f)) {
+		free(*text);
+		*text = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
