@@ -3,7 +3,8 @@
  * A drive gives room to components (one vDisk's share of it). Two kinds:
  *   directory     a component is one file in it
  *   block device  claimed: a header with a checksummed table, two copies; a
- *                 component is a contiguous range, opened as a slice
+ *                 component is a contiguous range. An image in a regular file
+ *                 does as well
  * Claim and release are the only ways in and out. Nothing with data on it is
  * ever claimed unless its name is given again.
  */
@@ -36,6 +37,10 @@ struct drive_facts {
 	char reason[256]; /* a sentence: "has an ext4 file system (label x)" */
 	char cluster[64]; /* DRIVE_OURS: who claimed it */
 };
+/*
+ * Always tells something: returns 0 and a verdict with its sentence, also for
+ * a path that is not there.
+ */
 int drive_probe(const char *path, struct drive_facts *facts, struct err *err);
 
 /*
@@ -62,7 +67,11 @@ struct drive_component {
 /* *list is the caller's to free(). */
 int drive_list(struct drive *drive, struct drive_component **list,
 	       size_t *count, struct err *err);
-/* id: [a-zA-Z0-9._-]{1,63}. -ENOSPC says how much there is. Made durable. */
+/*
+ * id: [a-zA-Z0-9._-]{1,63}, no dot first; size: a multiple of 4 KiB. -ENOSPC
+ * says how much there is. Made durable, and reads as zeros: on a device that
+ * cannot forget a range they are written, which takes its time.
+ */
 int drive_component_create(struct drive *drive, const char *id,
 			   uint64_t size_bytes, struct err *err);
 int drive_component_delete(struct drive *drive, const char *id,

@@ -18,7 +18,8 @@ struct bdev_file_opts {
 	uint64_t len_bytes;
 	bool buffered;
 	bool read_only;
-	bool shared; /* no lock: slices of one drive share it */
+	bool shared; /* lock the window alone, no O_EXCL: others may open other
+			windows of it */
 };
 
 /*

@@ -119,10 +119,10 @@ static int file_lock(const struct bdev_file *f,
 	struct flock lock = {
 		.l_type = opts->read_only ? F_RDLCK : F_WRLCK,
 		.l_whence = SEEK_SET,
+		.l_start = opts->shared ? (off_t)opts->off_bytes : 0,
+		.l_len = opts->shared ? (off_t)opts->len_bytes : 0,
 	};
 
-	if (f->device || opts->shared)
-		return 0;
 	if (!fcntl(f->fd, F_OFD_SETLK, &lock))
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
