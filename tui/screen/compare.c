@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Compare: the curves over each other, and their readings side by side. The
+ * first column is what the others are compared with; Enter chooses it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/chart/line.h"
+#include "tui/fmt.h"
+#include "tui/screen/screen.h"
+
+#define COLUMNS 6
+
+struct column {
+	char name[MODEL_NAME];
+	struct series_summary sum;
+};
+
+static void column_add(struct column *col, size_t *n, const char *name,
+		       const struct curve *curve)
+{
+	if (*n == COLUMNS)
+		return;
+	snprintf(col[*n].name, sizeof(col[*n].name), "%s", name);
+	curve_summary(curve, 1000, &col[*n].sum);
+	(*n)++;
+}
+
+static void overlay_add(struct column *col, size_t *n,
+			const struct deck_overlay *o)
+{
+	struct curve curve = { .points = o->points };
+
+	curve.point = calloc(o->points ? o->points : 1, sizeof(*curve.point));
+	if (!curve.point)
+		return;
+	for (size_t i = 0; i < o->points; i++)
+		curve.point[i] = (struct curve_point) {
+			.iops = o->iops[i],
+			.latency_us = o->latency_us[i],
+			.percent = NAN,
+		};
+	column_add(col, n, o->name, &curve);
+	free(curve.point);
+}
+
+static size_t columns_fill(struct ui *ui, const struct scene *scene,
+			   struct column *col)
+{
+	const struct m_run *run = ui_run(ui, scene);
+	struct curve curve;
+	size_t n = 0;
+
+	for (size_t i = 0; run && i < run->series_count; i++) {
+		if (curve_of_series(&run->series[i], &curve))
+			continue;
+		column_add(col, &n, run->series[i].name, &curve);
+		curve_fini(&curve);
+	}
+	for (size_t i = 0; i < scene->overlays; i++)
+		overlay_add(col, &n, &scene->overlay[i]);
+	return n;
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+	bool ms; /* lower is better */
+} reading[] = {
+	{ "peak IOPS", offsetof(struct series_summary, peak_iops), false },
+	{ "latency at peak, ms",
+	  offsetof(struct series_summary, peak_latency_us), true },
+	{ "IOPS at 70 % of max", offsetof(struct series_summary, at_70.iops),
+	  false },
+	{ "latency at 70 %, ms",
+	  offsetof(struct series_summary, at_70.latency_us), true },
+	{ "IOPS at 80 % of max", offsetof(struct series_summary, at_80.iops),
+	  false },
+	{ "latency at 80 %, ms",
+	  offsetof(struct series_summary, at_80.latency_us), true },
+	{ "IOPS under 1 ms", offsetof(struct series_summary, under.iops),
+	  false },
+};
+
+static double value_of(const struct series_summary *sum, size_t row)
+{
+	double v;
+
+	memcpy(&v, (const char *)sum + reading[row].offset, sizeof(v));
+	return v;
+}
+
+static void draw_value(struct canvas *c, int right, int y, bool ms, double v)
+{
+	char a[FMT_MAX];
+
+	canvas_right(c, right, y, ROLE_TEXT,
+		     ms ? fmt_ms(a, v) : fmt_count(a, v));
+}
+
+static void draw_change(struct canvas *c, int x, int y, double from, double to,
+			bool ms)
+{
+	double change = to / from - 1;
+	unsigned role = ROLE_DIM;
+	char text[FMT_MAX];
+
+	if (!isfinite(change))
+		return;
+	if (fabs(change) >= 0.02)
+		role = (change > 0) != ms ? ROLE_OK : ROLE_WARN;
+	snprintf(text, sizeof(text), "%+.0f %%", change * 100);
+	canvas_right(c, x, y, role, text);
+}
+
+static void table_draw(struct canvas *c, struct rect r,
+		       const struct column *col, size_t n, size_t base)
+{
+	int first = r.x + 23, w = 19;
+	size_t fit = r.w > first + w ? (size_t)((r.w - first) / w) : 1;
+
+	n = n > fit ? fit : n;
+	for (size_t i = 0; i < n; i++) {
+		int x = first + (int)i * w;
+
+		canvas_printf(c, x + 1, r.y,
+			      series_role((unsigned)i) | STYLE_BOLD, "%c%s",
+			      series_letter((unsigned)i),
+			      i == base ? " =" : "");
+		canvas_fit(c, x + (i == base ? 5 : 3), r.y, w - 5, ROLE_TITLE,
+			   col[i].name);
+	}
+	for (size_t row = 0; row < array_len(reading); row++) {
+		int y = r.y + 1 + (int)row;
+
+		if (y >= r.y + r.h)
+			return;
+		canvas_text(c, r.x + 1, y, ROLE_DIM, reading[row].name);
+		for (size_t i = 0; i < n; i++) {
+			int x = first + (int)i * w;
+			double v = value_of(&col[i].sum, row);
+
+			draw_value(c, x + 10, y, reading[row].ms, v);
+			if (i != base)
+				draw_change(c, x + 18, y,
+					    value_of(&col[base].sum, row), v,
+					    reading[row].ms);
+		}
+	}
+}
+
+static void compare_draw(struct ui *ui, const struct scene *scene,
+			 struct canvas *c, struct rect body)
+{
+	struct column col[COLUMNS];
+	size_t n = columns_fill(ui, scene, col);
+	int rows = (int)array_len(reading) + 2;
+	struct rect table = { body.x, body.y + body.h - rows, body.w, rows };
+	struct rect chart = { body.x, body.y, body.w, body.h - rows };
+
+	cursor_fit(&ui->compare, (int)n, 1);
+	run_chart_draw(ui, scene, c, chart);
+	table = canvas_head(c, table, "readings");
+	if (n)
+		table_draw(c, table, col, n, (size_t)ui->compare.at);
+	else
+		canvas_text(c, table.x + 1, table.y, ROLE_DIM,
+			    "nothing to compare: a run's series and what "
+			    ":overlay lays over it stand here");
+}
+
+static struct cursor *compare_cursor(struct ui *ui)
+{
+	return &ui->compare;
+}
+
+const struct screen screen_compare = {
+	.name = "compare",
+	.title = "Compare",
+	.page = "iodeck(1)",
+	.draw = compare_draw,
+	.cursor = compare_cursor,
+};

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The demo's captions: what is being seen, and on which screen. The newest note
+ * of the stream leads; what the run does and what the vDisks say adds to it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/fmt.h"
+#include "tui/screen/screen.h"
+
+static const struct m_line *newest_note(const struct model *m)
+{
+	for (size_t i = m->lines; i-- > 0;)
+		if (!strcmp(m->line[i].level, "note"))
+			return &m->line[i];
+	return NULL;
+}
+
+static const struct m_vdisk *troubled(const struct model *m)
+{
+	for (size_t i = 0; i < m->vdisks; i++)
+		if (strcmp(m->vdisk[i].state, "healthy") != 0 &&
+		    m->vdisk[i].state[0])
+			return &m->vdisk[i];
+	return NULL;
+}
+
+static const struct {
+	const char *kind, *title, *text;
+	enum screen_id screen;
+} phase_caption[] = {
+	{ "prefill", "Filling the vDisks",
+	  "Every block is written once before anything is measured, so that "
+	  "no read finds a hole.",
+	  SCREEN_CLUSTER },
+	{ "max", "Looking for the maximum",
+	  "The number of I/Os in flight doubles until IOPS gain less than "
+	  "3 %. The points of the curve are shares of what is found.",
+	  SCREEN_RUN },
+	{ "point", "A curve grows",
+	  "Each point asks for a share of the maximum at a fixed rate and "
+	  "shows the latency that comes with it. Marks are points, the hollow "
+	  "one is being measured.",
+	  SCREEN_RUN },
+	{ "ramp", "A curve grows",
+	  "Each point keeps more I/Os in flight than the one before.",
+	  SCREEN_RUN },
+	{ "rest", "A rest", "Queues empty before the next series begins.",
+	  SCREEN_RUN },
+	{ "link", "The links change",
+	  "The same cluster behind links of another modelled speed: the limit "
+	  "moves from the drives to the network.",
+	  SCREEN_CLUSTER },
+	{ "drive", "The drives change",
+	  "Drives of the demo are held to a stated speed, so that every "
+	  "machine shows the same story.",
+	  SCREEN_CLUSTER },
+	{ "fault", "A fault", "A drive is taken away while the run goes on.",
+	  SCREEN_VDISKS },
+	{ "wait", "Back to health",
+	  "The missing member is rebuilt from the others while I/O goes on.",
+	  SCREEN_VDISKS },
+};
+
+static size_t phase_find(const char *kind)
+{
+	for (size_t i = 0; i < array_len(phase_caption); i++)
+		if (!strcmp(phase_caption[i].kind, kind))
+			return i;
+	return SIZE_MAX;
+}
+
+static enum screen_id caption_before(const struct model *m, char *title,
+				     size_t title_len, char *text,
+				     size_t text_len)
+{
+	snprintf(title, title_len, "%s",
+		 m->domains ? "A healthy cluster" : "Setting up");
+	snprintf(text, text_len, "%s",
+		 m->domains ?
+			 "Each node is a fault domain with its own drives "
+			 "behind its own link. A vDisk's members stand on "
+			 "different nodes." :
+			 "The agent starts and makes the cluster's drives.");
+	return SCREEN_CLUSTER;
+}
+
+static enum screen_id caption_after(const struct m_run *run, char *title,
+				    size_t title_len, char *text,
+				    size_t text_len)
+{
+	snprintf(title, title_len, "The run is %s", run->state);
+	snprintf(text, text_len,
+		 "Everything seen is in the session: 6 lists it, Enter "
+		 "replays it through these same screens. 5 compares the "
+		 "curves. %s",
+		 run->reason);
+	return SCREEN_COMPARE;
+}
+
+static void caption_trouble(const struct m_vdisk *v, char *text, size_t len)
+{
+	size_t n = strlen(text);
+	char a[FMT_MAX];
+
+	if (isfinite(v->progress))
+		snprintf(text + n, len - n, " %s is %s, %s.", v->name, v->state,
+			 fmt_pct(a, v->progress));
+	else
+		snprintf(text + n, len - n, " %s is %s.", v->name, v->state);
+}
+
+/* A fault belongs to vDisks for a while, then back to the curve. */
+static enum screen_id screen_for(const struct model *m, int64_t now_us,
+				 size_t phase)
+{
+	for (size_t i = m->lines; i-- > 0;)
+		if (!strcmp(m->line[i].level, "fault")) {
+			if (now_us - m->line[i].t_us < 6000000)
+				return SCREEN_VDISKS;
+			break;
+		}
+	return phase_caption[phase].screen;
+}
+
+enum screen_id guide_caption(const struct model *model, int64_t now_us,
+			     char *title, size_t title_len, char *text,
+			     size_t text_len)
+{
+	const struct m_run *run = model_run(model);
+	const struct m_line *note = newest_note(model);
+	const struct m_vdisk *v = troubled(model);
+	bool ours;
+	size_t at;
+
+	if (!run)
+		return caption_before(model, title, title_len, text, text_len);
+	if (run->ended_t_us >= 0)
+		return caption_after(run, title, title_len, text, text_len);
+	at = phase_find(run->phase.kind);
+	if (at == SIZE_MAX)
+		return caption_before(model, title, title_len, text, text_len);
+	/* A note speaks until the story has gone on for a while. */
+	ours = note && note->t_us >= run->begun_t_us &&
+	       now_us - note->t_us < 20000000;
+	snprintf(title, title_len, "%s", phase_caption[at].title);
+	snprintf(text, text_len, "%s",
+		 ours ? note->text : phase_caption[at].text);
+	if (v)
+		caption_trouble(v, text, text_len);
+	return screen_for(model, now_us, at);
+}

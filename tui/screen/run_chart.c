@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The curve: every series of the shown run, and what is laid over it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/chart/line.h"
+#include "tui/fmt.h"
+#include "tui/screen/screen.h"
+
+#define SERIES_MAX 16
+#define POINTS_MAX 64
+/* On a linear axis a latency of so many times the lowest leaves the chart by
+ * its top edge (an arrow shows it), or the rest would lie flat. */
+#define TIMES_LOWEST 20
+
+struct curves {
+	struct line_series series[SERIES_MAX];
+	struct line_point point[SERIES_MAX][POINTS_MAX];
+	struct line_mark mark[SERIES_MAX][3];
+	size_t count, focus;
+	double x_max, y_min, y_max;
+};
+
+static void curves_reach(struct curves *cs, const struct line_point *p)
+{
+	if (p->x > cs->x_max)
+		cs->x_max = p->x;
+	if (isfinite(p->y) && p->y > 0 && !(p->y >= cs->y_min))
+		cs->y_min = p->y;
+	if (!(p->flags & LINE_SATURATED) && !(p->y <= cs->y_max) &&
+	    isfinite(p->y))
+		cs->y_max = p->y;
+}
+
+static bool point_shown(const struct m_point *p)
+{
+	return strcmp(p->kind, "max") != 0 &&
+	       (p->state == POINT_RUN || p->state == POINT_DONE ||
+		(p->state == POINT_CUT && p->intervals > 0));
+}
+
+static void add_marks(struct curves *cs, size_t at, const struct m_series *s)
+{
+	struct line_series *ls = &cs->series[at];
+	struct line_mark *m = cs->mark[at];
+	struct series_summary sum;
+	struct curve curve;
+
+	if (curve_of_series(s, &curve))
+		return;
+	curve_summary(&curve, 1000, &sum);
+	curve_fini(&curve);
+	m[0] = (struct line_mark) { sum.at_70.iops, sum.at_70.latency_us / 1000,
+				    "70" };
+	m[1] = (struct line_mark) { sum.at_80.iops, sum.at_80.latency_us / 1000,
+				    "80" };
+	m[2] = (struct line_mark) { sum.peak_iops, sum.peak_latency_us / 1000,
+				    "peak" };
+	ls->mark = m;
+	ls->marks = 3;
+}
+
+static void add_series(struct ui *ui, const struct m_run *run,
+		       const struct m_series *s, struct curves *cs)
+{
+	size_t at = cs->count++;
+	struct line_series *ls = &cs->series[at];
+
+	ls->label = s->name;
+	ls->index = (unsigned)at;
+	ls->point = cs->point[at];
+	for (size_t i = 0; i < s->points && ls->points < POINTS_MAX; i++) {
+		const struct m_point *mp = &s->point[i];
+		struct line_point *lp = &cs->point[at][ls->points];
+		const struct point_stats *st;
+
+		if (!point_shown(mp))
+			continue;
+		st = ui_stats(ui, run, mp);
+		if (!st || !isfinite(st->iops))
+			continue;
+		lp->x = st->iops;
+		lp->y = (ui->response ? st->response : st->latency).all.mean /
+			1000;
+		lp->flags = (mp->state == POINT_RUN ? LINE_GROWING : 0) |
+			    (st->saturated ? LINE_SATURATED : 0);
+		if (mp->state == POINT_RUN)
+			cs->focus = at;
+		ls->points++;
+		curves_reach(cs, lp);
+	}
+	if (s->max_iops > cs->x_max)
+		cs->x_max = s->max_iops;
+	if (ui->marks)
+		add_marks(cs, at, s);
+}
+
+static void add_overlay(const struct deck_overlay *o, struct curves *cs)
+{
+	size_t at = cs->count++;
+	struct line_series *ls = &cs->series[at];
+
+	ls->label = o->name;
+	ls->index = (unsigned)at;
+	ls->point = cs->point[at];
+	for (size_t i = 0; i < o->points && ls->points < POINTS_MAX; i++) {
+		struct line_point *lp = &cs->point[at][ls->points++];
+
+		*lp = (struct line_point) { o->iops[i], o->latency_us[i] / 1000,
+					    0 };
+		curves_reach(cs, lp);
+	}
+}
+
+static void collect(struct ui *ui, const struct scene *scene,
+		    struct curves *cs)
+{
+	const struct m_run *run = ui_run(ui, scene);
+
+	memset(cs, 0, sizeof(*cs));
+	cs->y_min = cs->y_max = NAN;
+	cs->focus = SIZE_MAX;
+	for (size_t i = 0; run && i < run->series_count; i++)
+		if (cs->count < SERIES_MAX)
+			add_series(ui, run, &run->series[i], cs);
+	for (size_t i = 0; i < scene->overlays; i++)
+		if (cs->count < SERIES_MAX)
+			add_overlay(&scene->overlay[i], cs);
+}
+
+static void axes_fit(struct ui *ui, const struct curves *cs, struct rect r)
+{
+	double top = cs->y_max;
+
+	if (!ui->log_y && top > cs->y_min * TIMES_LOWEST)
+		top = cs->y_min * TIMES_LOWEST;
+	for (int i = 0; i < ui->zoom; i++)
+		top /= 2;
+	if (ui->zoom)
+		ui->y.hi = 0;
+	axis_fit(&ui->x, false, 0, cs->x_max * 1.02,
+		 (unsigned)(r.w > 120 ? 10 : 6));
+	axis_fit(&ui->y, ui->log_y, cs->y_min * 0.95, top * 1.05,
+		 (unsigned)(r.h > 20 ? 8 : 5));
+}
+
+static void chart_title(const struct ui *ui, const struct scene *scene,
+			struct canvas *c, struct rect r)
+{
+	const struct m_run *run = ui_run(ui, scene);
+	const char *title = "no run yet";
+	int x = r.x + 1;
+
+	if (run && run->series_count && run->series[0].workload_title[0])
+		title = run->series[0].workload_title;
+	else if (run && run->title[0])
+		title = run->title;
+	else if (scene->overlays)
+		title = "laid over";
+	x += canvas_text(c, x, r.y, ROLE_AXIS, "ms") + 2;
+	x += canvas_fit(c, x, r.y, r.w - 30, ROLE_TITLE, title);
+	canvas_fit(c, x, r.y, r.x + r.w - x, ROLE_DIM,
+		   ui->response ? ", response time" : ", service time");
+}
+
+static void chart_empty(const struct scene *scene, struct canvas *c,
+			struct rect r)
+{
+	const struct m_run *run = model_run(scene->model);
+	const char *text = run ? "the first point appears when its warm-up "
+				 "is over" :
+				 "nothing was run yet: choose a workload "
+				 "with 3, or type :run SUITE";
+	int x = r.x + (r.w - text_columns(text)) / 2;
+
+	canvas_fit(c, x < r.x + 7 ? r.x + 7 : x, r.y + r.h / 2 - 1, r.w - 8,
+		   ROLE_DIM, text);
+}
+
+void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		    struct rect r)
+{
+	static struct curves cs; /* 50 KB: too large for some stacks */
+	struct line_chart chart = { .x = &ui->x, .y = &ui->y, .x_unit = "IOPS" };
+	struct rect plot = { r.x, r.y + 1, r.w, r.h - 1 };
+
+	collect(ui, scene, &cs);
+	chart_title(ui, scene, c, r);
+	axes_fit(ui, &cs, plot);
+	chart.bound = 1;
+	chart.bound_label = "1 ms";
+	chart.series = cs.series;
+	chart.count = cs.count;
+	chart.focus = cs.focus;
+	if (!isfinite(cs.y_min))
+		chart_empty(scene, c, plot);
+	line_chart_draw(c, plot, &chart);
+}
