@@ -7,6 +7,15 @@
 #include "tui/term.h"
 
 const struct key_row key_table[] = {
+	/* replay */
+	{ ' ', NULL, KEY_REPLAY, "replay toggle", "space", "play" },
+	{ K_LEFT, NULL, KEY_REPLAY, "replay seek -10",
+	  "\xe2\x86\x90\xe2\x86\x92", "10 s" },
+	{ K_RIGHT, NULL, KEY_REPLAY, "replay seek +10", NULL, NULL },
+	{ ',', NULL, KEY_REPLAY, "replay step back", ",.", "event" },
+	{ '.', NULL, KEY_REPLAY, "replay step", NULL, NULL },
+	{ '<', NULL, KEY_REPLAY, "replay slower", "<>", "speed" },
+	{ '>', NULL, KEY_REPLAY, "replay faster", NULL, NULL },
 	/* run */
 	{ ' ', "run", KEY_LIVE, "run pause", "space", "pause" },
 	{ 's', "run", KEY_LIVE, "run stop", "s", "stop" },
@@ -36,15 +45,6 @@ const struct key_row key_table[] = {
 	{ K_ENTER, "sessions", 0, "replay %s", "Enter", "replay" },
 	{ 'o', "sessions", 0, "overlay %s", "o", "lay over" },
 	{ 'u', "sessions", 0, "sessions refresh", "u", "look again" },
-	/* replay */
-	{ ' ', NULL, KEY_REPLAY, "replay toggle", "space", "play" },
-	{ K_LEFT, NULL, KEY_REPLAY, "replay seek -10", "\xe2\x86\x90\xe2\x86\x92",
-	  "10 s" },
-	{ K_RIGHT, NULL, KEY_REPLAY, "replay seek +10", NULL, NULL },
-	{ ',', NULL, KEY_REPLAY, "replay step back", ",.", "event" },
-	{ '.', NULL, KEY_REPLAY, "replay step", NULL, NULL },
-	{ '<', NULL, KEY_REPLAY, "replay slower", "<>", "speed" },
-	{ '>', NULL, KEY_REPLAY, "replay faster", NULL, NULL },
 	/* everywhere */
 	{ '1', NULL, 0, "screen cluster", NULL, NULL },
 	{ '2', NULL, 0, "screen vdisks", NULL, NULL },
@@ -137,10 +137,12 @@ char *key_name(int key, char *buf, size_t len)
 		int key;
 		const char *name;
 	} named[] = {
-		{ ' ', "space" },     { K_ENTER, "Enter" }, { K_TAB, "Tab" },
-		{ K_ESC, "Esc" },     { K_UP, "Up" },	    { K_DOWN, "Down" },
-		{ K_LEFT, "Left" },   { K_RIGHT, "Right" }, { K_HOME, "Home" },
-		{ K_END, "End" },     { K_PGUP, "PageUp" }, { K_F1, "F1" },
+		{ ' ', "space" },       { K_ENTER, "Enter" },
+		{ K_TAB, "Tab" },       { K_ESC, "Esc" },
+		{ K_UP, "Up" },         { K_DOWN, "Down" },
+		{ K_LEFT, "Left" },     { K_RIGHT, "Right" },
+		{ K_HOME, "Home" },     { K_END, "End" },
+		{ K_PGUP, "PageUp" },   { K_F1, "F1" },
 		{ K_PGDN, "PageDown" }, { K_BTAB, "Shift-Tab" },
 	};
 

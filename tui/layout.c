@@ -84,7 +84,8 @@ void layout_run(struct rect body, size_t domains, size_t drives, size_t series,
 		run_large(body, domains, drives, series, l);
 		return;
 	}
-	rows = at_most((int)domains + 2, body.h / 3);
+	/* two nodes a row, a heading, the host */
+	rows = at_most(((int)domains + 1) / 2 + 2, body.h / 3);
 	low = cut_low(&body, rows);
 	if (body.h >= 10)
 		l->strip = cut_low(&body, 1);

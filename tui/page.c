@@ -20,7 +20,7 @@
 #define DEPTH 8
 
 struct list {
-	char kind[12];  /* tag, bullet, enum, column, item */
+	char kind[12]; /* tag, bullet, enum, column, item */
 	int indent, number;
 	bool compact;
 };
@@ -34,7 +34,7 @@ struct out {
 	char style;
 	struct list list[DEPTH];
 	int depth;
-	char name[64];                 /* of .Nm */
+	char name[64]; /* of .Nm */
 	bool authors;
 };
 
@@ -121,17 +121,28 @@ static void unescape(const char *in, char *out, size_t len)
 	static const struct {
 		const char *from, *to;
 	} known[] = {
-		{ "\\(em", "\xe2\x80\x94" }, { "\\(en", "\xe2\x80\x93" },
-		{ "\\(bu", "\xe2\x80\xa2" }, { "\\(aq", "'" },
-		{ "\\(dq", "\"" },	     { "\\(mu", "\xc3\x97" },
-		{ "\\(+-", "\xc2\xb1" },     { "\\(<=", "\xe2\x89\xa4" },
-		{ "\\(>=", "\xe2\x89\xa5" }, { "\\(ti", "~" },
-		{ "\\(ha", "^" },	     { "\\(rs", "\\" },
-		{ "\\-", "-" },		     { "\\&", "" },
-		{ "\\e", "\\" },	     { "\\~", " " },
-		{ "\\ ", " " },		     { "\\(->", "\xe2\x86\x92" },
-		{ "\\fB", "" },		     { "\\fR", "" },
-		{ "\\fI", "" },		     { "\\fP", "" },
+		{ "\\(em", "\xe2\x80\x94" },
+		{ "\\(en", "\xe2\x80\x93" },
+		{ "\\(bu", "\xe2\x80\xa2" },
+		{ "\\(aq", "'" },
+		{ "\\(dq", "\"" },
+		{ "\\(mu", "\xc3\x97" },
+		{ "\\(+-", "\xc2\xb1" },
+		{ "\\(<=", "\xe2\x89\xa4" },
+		{ "\\(>=", "\xe2\x89\xa5" },
+		{ "\\(ti", "~" },
+		{ "\\(ha", "^" },
+		{ "\\(rs", "\\" },
+		{ "\\-", "-" },
+		{ "\\&", "" },
+		{ "\\e", "\\" },
+		{ "\\~", " " },
+		{ "\\ ", " " },
+		{ "\\(->", "\xe2\x86\x92" },
+		{ "\\fB", "" },
+		{ "\\fR", "" },
+		{ "\\fI", "" },
+		{ "\\fP", "" },
 	};
 	size_t n = 0;
 
@@ -200,16 +211,16 @@ static const struct {
 	const char *macro, *before, *after;
 	char how;
 } inline_macro[] = {
-	{ "Fl", "-", "", PAGE_BOLD },	 { "Cm", "", "", PAGE_BOLD },
-	{ "Ic", "", "", PAGE_BOLD },	 { "Sy", "", "", PAGE_BOLD },
-	{ "Nm", "", "", PAGE_BOLD },	 { "Ar", "", "", PAGE_UNDER },
-	{ "Pa", "", "", PAGE_UNDER },	 { "Em", "", "", PAGE_UNDER },
-	{ "Va", "", "", PAGE_UNDER },	 { "Ev", "", "", PAGE_BOLD },
-	{ "Li", "", "", PAGE_BOLD },	 { "Ql", "", "", PAGE_BOLD },
-	{ "Dv", "", "", PAGE_PLAIN },	 { "Er", "", "", PAGE_PLAIN },
-	{ "An", "", "", PAGE_PLAIN },	 { "Lk", "", "", PAGE_UNDER },
-	{ "No", "", "", PAGE_PLAIN },	 { "Vt", "", "", PAGE_UNDER },
-	{ "Fn", "", "()", PAGE_BOLD },	 { "Mt", "", "", PAGE_UNDER },
+	{ "Fl", "-", "", PAGE_BOLD },  { "Cm", "", "", PAGE_BOLD },
+	{ "Ic", "", "", PAGE_BOLD },   { "Sy", "", "", PAGE_BOLD },
+	{ "Nm", "", "", PAGE_BOLD },   { "Ar", "", "", PAGE_UNDER },
+	{ "Pa", "", "", PAGE_UNDER },  { "Em", "", "", PAGE_UNDER },
+	{ "Va", "", "", PAGE_UNDER },  { "Ev", "", "", PAGE_BOLD },
+	{ "Li", "", "", PAGE_BOLD },   { "Ql", "", "", PAGE_BOLD },
+	{ "Dv", "", "", PAGE_PLAIN },  { "Er", "", "", PAGE_PLAIN },
+	{ "An", "", "", PAGE_PLAIN },  { "Lk", "", "", PAGE_UNDER },
+	{ "No", "", "", PAGE_PLAIN },  { "Vt", "", "", PAGE_UNDER },
+	{ "Fn", "", "()", PAGE_BOLD }, { "Mt", "", "", PAGE_UNDER },
 	{ "St", "", "", PAGE_PLAIN },
 };
 
@@ -332,8 +343,8 @@ static void run_words(struct out *o, char **w, int n)
 			run_quote(o, q, w + i + 1, n - i - 1);
 			return;
 		}
-		i += m >= 0 ? 1 + run_inline(o, m, w + i + 1, n - i - 1) :
-			      run_other(o, w + i, n - i);
+		i += m >= 0 ? 1 + run_inline(o, m, w + i + 1, n - i - 1)
+			    : run_other(o, w + i, n - i);
 	}
 }
 
@@ -425,8 +436,8 @@ static void display_begin(struct out *o, char **w, int n)
 	bool compact = false;
 
 	for (int i = 0; i < n; i++) {
-		o->literal |= !strcmp(w[i], "-literal") ||
-			      !strcmp(w[i], "-unfilled");
+		o->literal |=
+			!strcmp(w[i], "-literal") || !strcmp(w[i], "-unfilled");
 		compact |= !strcmp(w[i], "-compact");
 	}
 	if (compact)
@@ -477,8 +488,7 @@ static void macro(struct out *o, char *line)
 	int n = split(line, w);
 
 	if (!n || !strcmp(w[0], "Dd") || !strcmp(w[0], "Os") ||
-	    !strcmp(w[0], "Bk") || !strcmp(w[0], "Ek") ||
-	    w[0][0] == '\\')
+	    !strcmp(w[0], "Bk") || !strcmp(w[0], "Ek") || w[0][0] == '\\')
 		return;
 	if (!strcmp(w[0], "Dt"))
 		return;
@@ -517,8 +527,10 @@ static void text_line(struct out *o, char *line)
 
 char *page_render(const char *mdoc, int width)
 {
-	struct out o = { .width = width < 20 ? 20 : width, .indent = 4,
-			 .style = PAGE_PLAIN, .blank = true };
+	struct out o = { .width = width < 20 ? 20 : width,
+			 .indent = 4,
+			 .style = PAGE_PLAIN,
+			 .blank = true };
 	char line[1024];
 
 	put(&o, "", 0);
@@ -561,8 +573,8 @@ static void keys_of(struct out *o, const char *screen)
 	char line[200], key[16];
 
 	for (const struct key_row *r = key_table; r->key; r++) {
-		if (screen ? !r->screen || strcmp(r->screen, screen) != 0 :
-			     r->screen != NULL)
+		if (screen ? !r->screen || strcmp(r->screen, screen) != 0
+			   : r->screen != NULL)
 			continue;
 		key_name(r->key, key, sizeof(key));
 		snprintf(line, sizeof(line), "    %c%-10s%c %s\n", PAGE_BOLD,

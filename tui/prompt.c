@@ -38,9 +38,9 @@ static struct {
 static int on_getc(FILE *stream)
 {
 	(void)stream;
-	return prompt.head < prompt.tail ?
-		       (unsigned char)prompt.queue[prompt.head++] :
-		       EOF;
+	return prompt.head < prompt.tail
+		       ? (unsigned char)prompt.queue[prompt.head++]
+		       : EOF;
 }
 
 static int on_input(void)
@@ -63,8 +63,8 @@ static void on_redisplay(void)
 	snprintf(p->label, sizeof(p->label), "%s",
 		 rl_display_prompt ? rl_display_prompt : ":");
 	snprintf(p->line, sizeof(p->line), "%s", rl_line_buffer);
-	p->cursor = rl_point < (int)sizeof(p->line) ? rl_point :
-						      (int)sizeof(p->line) - 1;
+	p->cursor = rl_point < (int)sizeof(p->line) ? rl_point
+						    : (int)sizeof(p->line) - 1;
 }
 
 static void on_line(char *line)
@@ -126,9 +126,8 @@ static char **on_complete(const char *text, int start, int end)
 	rl_attempted_completion_over = 1;
 	rl_completion_suppress_append = 0;
 	snprintf(before, sizeof(before), "%.*s", end, rl_line_buffer);
-	words = prompt.complete ?
-			prompt.complete(prompt.complete_arg, before) :
-			NULL;
+	words = prompt.complete ? prompt.complete(prompt.complete_arg, before)
+				: NULL;
 	if (!words)
 		return NULL;
 	matches = words_matches(words, text);
@@ -270,12 +269,18 @@ static size_t key_bytes(int key, char *out)
 		int key;
 		const char *bytes;
 	} special[] = {
-		{ K_UP, "\033[A" },	{ K_DOWN, "\033[B" },
-		{ K_RIGHT, "\033[C" },	{ K_LEFT, "\033[D" },
-		{ K_HOME, "\033[H" },	{ K_END, "\033[F" },
-		{ K_DELETE, "\033[3~" }, { K_PGUP, "" },
-		{ K_PGDN, "" },		{ K_BTAB, "" },
-		{ K_F1, "" },		{ K_MOUSE, "" },
+		{ K_UP, "\033[A" },
+		{ K_DOWN, "\033[B" },
+		{ K_RIGHT, "\033[C" },
+		{ K_LEFT, "\033[D" },
+		{ K_HOME, "\033[H" },
+		{ K_END, "\033[F" },
+		{ K_DELETE, "\033[3~" },
+		{ K_PGUP, "" },
+		{ K_PGDN, "" },
+		{ K_BTAB, "" },
+		{ K_F1, "" },
+		{ K_MOUSE, "" },
 	};
 
 	for (size_t i = 0; i < array_len(special); i++)

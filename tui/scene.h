@@ -13,16 +13,16 @@
 
 struct lib_workload {
 	char name[MODEL_NAME], title[MODEL_NAME], path[MODEL_TEXT];
-	double read_share, random_share;  /* NAN unknown */
-	char sizes[MODEL_NAME];           /* "32 KiB", "8-64 KiB" */
-	char text[4 * MODEL_TEXT];        /* more lines about it, or "" */
+	double read_share, random_share; /* NAN unknown */
+	char sizes[MODEL_NAME];          /* "32 KiB", "8-64 KiB" */
+	char text[4 * MODEL_TEXT];       /* more lines about it, or "" */
 };
 struct lib_suite {
 	char name[MODEL_NAME], title[MODEL_NAME];
 };
 struct lib_session {
 	char name[MODEL_NAME], path[256], title[MODEL_NAME];
-	int64_t from_us, to_us, bytes;    /* -1 unknown */
+	int64_t from_us, to_us, bytes; /* -1 unknown */
 	char what[MODEL_TEXT];
 };
 struct library {

@@ -89,7 +89,8 @@ static struct stat_entry *stat_entry(struct ui *ui, const struct m_run *run,
 		ui->stat_cap = cap;
 	}
 	more = &ui->stat[ui->stats++];
-	*more = (struct stat_entry) { .run = run, .phase = phase,
+	*more = (struct stat_entry) { .run = run,
+				      .phase = phase,
 				      .begun_t_us = -1 };
 	return more;
 }
@@ -163,8 +164,7 @@ void ui_view(struct ui *ui, const struct scene *scene, const char *view)
 		snprintf(line, sizeof(line), "screen %.60s", view + 7);
 		ui_command(ui, scene, line);
 	} else if (!strncmp(view, "help:", 5)) {
-		help_open(ui, view[5] ? view + 5 :
-					screen_of(ui->screen)->page);
+		help_open(ui, view[5] ? view + 5 : screen_of(ui->screen)->page);
 	}
 }
 
@@ -277,12 +277,12 @@ static bool mouse_tab(struct canvas *c, int x, char *line)
 	return false;
 }
 
-bool ui_mouse(struct ui *ui, const struct scene *scene, struct canvas *c,
-	      int x, int y, int wheel, char *line)
+bool ui_mouse(struct ui *ui, const struct scene *scene, struct canvas *c, int x,
+	      int y, int wheel, char *line)
 {
-	struct cursor *cur = screen_of(ui->screen)->cursor ?
-				     screen_of(ui->screen)->cursor(ui) :
-				     NULL;
+	struct cursor *cur = screen_of(ui->screen)->cursor
+				     ? screen_of(ui->screen)->cursor(ui)
+				     : NULL;
 	struct layout_frame f;
 
 	if (wheel)
@@ -321,8 +321,10 @@ static void guide_draw(const struct scene *scene, struct canvas *c,
 		      sizeof(text));
 	canvas_hline(c, r.x, r.y, r.w, ROLE_KEY);
 	canvas_put(c, r.x + 1, r.y, ROLE_KEY, ' ');
-	canvas_put(c, r.x + 2 + canvas_fit(c, r.x + 2, r.y, r.w - 4,
-					   ROLE_KEY | STYLE_BOLD, title),
+	canvas_put(c,
+		   r.x + 2 +
+			   canvas_fit(c, r.x + 2, r.y, r.w - 4,
+				      ROLE_KEY | STYLE_BOLD, title),
 		   r.y, ROLE_KEY, ' ');
 	canvas_wrap(c, (struct rect) { r.x + 1, r.y + 1, r.w - 2, r.h - 1 },
 		    ROLE_TEXT, text);

@@ -33,7 +33,7 @@ struct cursor {
 
 /* The policy editor. */
 struct form {
-	bool open, fresh;      /* fresh: a new vDisk */
+	bool open, fresh; /* fresh: a new vDisk */
 	int field;
 	char name[MODEL_NAME];
 	int raid, ftt;
@@ -51,10 +51,10 @@ struct pager {
 
 struct prompt_view {
 	bool open;
-	char label[64];        /* ":" or what readline shows while searching */
+	char label[64]; /* ":" or what readline shows while searching */
 	char line[UI_LINE];
-	int cursor;            /* bytes into line */
-	int cursor_x;          /* out: column it was drawn at */
+	int cursor;   /* bytes into line */
+	int cursor_x; /* out: column it was drawn at */
 	char *list[UI_LIST_MAX];
 	int lists, lists_all;
 };
@@ -63,13 +63,13 @@ struct stat_entry;
 
 struct ui {
 	enum screen_id screen;
-	bool chosen;           /* a key chose the screen: the guide stays off */
+	bool chosen; /* a key chose the screen: the guide stays off */
 	bool guide;
 	/* run */
 	struct axis x, y;
 	bool log_y, response, marks;
-	int zoom;              /* halves the latency axis so often */
-	int run_at;            /* -1 the newest */
+	int zoom;   /* halves the latency axis so often */
+	int run_at; /* -1 the newest */
 	struct stat_entry *stat;
 	size_t stats, stat_cap;
 	/* lists */
@@ -82,7 +82,7 @@ struct ui {
 	char ask_text[256], ask_line[UI_LINE];
 	/* answer of the last command */
 	char message[256];
-	int message_status;    /* as outcome.status; -1 waiting */
+	int message_status; /* as outcome.status; -1 waiting */
 	int64_t message_t_us;
 	bool mouse;
 	/* wishes to the loop */
@@ -100,8 +100,8 @@ void ui_draw(struct ui *ui, const struct scene *scene, struct canvas *c);
  */
 bool ui_key(struct ui *ui, const struct scene *scene, int key, char *line);
 /* A click or wheel at a cell. */
-bool ui_mouse(struct ui *ui, const struct scene *scene, struct canvas *c,
-	      int x, int y, int wheel, char *line);
+bool ui_mouse(struct ui *ui, const struct scene *scene, struct canvas *c, int x,
+	      int y, int wheel, char *line);
 /* Commands of the screen itself. 0 done, -ENOENT not one of them, -EINVAL with
  * its usage in ui->message. */
 int ui_command(struct ui *ui, const struct scene *scene, const char *line);

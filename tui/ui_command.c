@@ -13,8 +13,9 @@
 #define WORDS_MAX 6
 
 const struct ui_command_row ui_command_table[] = {
-	{ "screen", "cluster|vdisks|workloads|run|compare|sessions|log|next|"
-		    "previous",
+	{ "screen",
+	  "cluster|vdisks|workloads|run|compare|sessions|log|next|"
+	  "previous",
 	  "Shows a screen." },
 	{ "axis", "linear|log|toggle", "How latency is drawn." },
 	{ "latency", "service|response|toggle",
@@ -23,15 +24,18 @@ const struct ui_command_row ui_command_table[] = {
 	{ "marks", "on|off|toggle",
 	  "Draws the readings at 70 %, 80 % and the peak on the curves." },
 	{ "zoom", "in|out|off", "Halves or doubles the latency axis." },
-	{ "show", "run previous|next|newest", "Which run of the session is "
-					      "shown." },
+	{ "show", "run previous|next|newest",
+	  "Which run of the session is "
+	  "shown." },
 	{ "cursor", "up|down|top|end|pageup|pagedown", "Moves in a list." },
-	{ "edit", "[new]", "Opens the policy editor of the vDisk under the "
-			   "cursor, or of a new one." },
+	{ "edit", "[new]",
+	  "Opens the policy editor of the vDisk under the "
+	  "cursor, or of a new one." },
 	{ "guide", "on|off|toggle", "The captions of the demo." },
 	{ "mouse", "on|off|toggle", "Off: the terminal selects text again." },
-	{ "help", "[PAGE|keys]", "The manual page of where you are, or of "
-				 "PAGE." },
+	{ "help", "[PAGE|keys]",
+	  "The manual page of where you are, or of "
+	  "PAGE." },
 	{ "ask", "COMMAND", "Runs a command after a yes." },
 	{ "redraw", "", "Draws the whole screen again." },
 	{ "suspend", "", "Stops the console as ^Z does; fg goes on." },
@@ -178,11 +182,11 @@ static int do_ask(struct ui *ui, const char *line)
 	if (!*line)
 		return -EINVAL;
 	if (!strcmp(line, "quit"))
-		ui_confirm(ui, line, "Leave the console? A run goes on, and "
-				     "its record with it.");
+		ui_confirm(ui, line,
+			   "Leave the console? A run goes on, and "
+			   "its record with it.");
 	else
-		ui_confirm(ui, line, "%s: this cannot be undone. Do it?",
-			   line);
+		ui_confirm(ui, line, "%s: this cannot be undone. Do it?", line);
 	return 0;
 }
 

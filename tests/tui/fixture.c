@@ -23,8 +23,8 @@ void fixture_open(struct fixture *f, int limit)
 	opts.limit = limit;
 	assert_int_equal(model_new(&f->model), 0);
 	assert_int_equal(synth_model(&opts, f->model), 0);
-	f->status = (struct deck_status) { .link = LINK_LIVE,
-					   .recording = true };
+	f->status =
+		(struct deck_status) { .link = LINK_LIVE, .recording = true };
 	f->scene = (struct scene) { .model = f->model,
 				    .status = &f->status,
 				    .library = &f->library,
@@ -182,8 +182,11 @@ static char *vterm_text(VTermScreen *screen, int w, int h)
 char *fixture_shown(const struct canvas *c, const char *name, bool plain,
 		    size_t *bytes)
 {
-	struct term_opts opts = { .headless = true, .name = name,
-				  .plain = plain, .w = c->w, .h = c->h };
+	struct term_opts opts = { .headless = true,
+				  .name = name,
+				  .plain = plain,
+				  .w = c->w,
+				  .h = c->h };
 	struct err err = { 0 };
 	struct term *term = NULL;
 	VTermScreen *screen;

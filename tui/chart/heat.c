@@ -44,53 +44,81 @@ static void heat_cell(struct canvas *c, int x, int y, unsigned step)
 	canvas_put(c, x, y, ROLE_HEAT0 + step - 1, shade[step - 1]);
 }
 
-static void heat_column(struct canvas *c, struct rect r,
-			const struct heat *heat, size_t col, int x, size_t lo,
-			int tall)
+/* Which bucket a row of the picture shows: all `span` buckets share its
+ * height, some by a row more than others. */
+static size_t row_bucket(int from_low, int h, size_t lo, size_t span)
 {
+	if ((size_t)h < span)
+		return lo + (size_t)from_low;
+	return lo + (size_t)from_low * span / (size_t)h;
+}
+
+struct view {
+	struct canvas *c;
+	const struct heat *heat;
+	struct rect in;
+	size_t lo, span;
+};
+
+static void heat_column(const struct view *v, size_t col, int x)
+{
+	const struct heat *heat = v->heat;
 	const uint32_t *count = &heat->count[col * heat->rows];
+	int low = v->in.y + v->in.h - 1;
 	uint64_t sum = 0;
 
 	for (size_t y = 0; y < heat->rows; y++)
 		sum += count[y];
-	for (int y = 0; y < r.h && sum; y++) {
-		size_t row = lo + (size_t)(y / tall);
+	for (int y = 0; y < v->in.h && sum; y++) {
+		size_t row = row_bucket(y, v->in.h, v->lo, v->span);
 
 		if (row < heat->rows && count[row])
-			heat_cell(c, x, r.y + r.h - 1 - y,
-				  heat_step(count[row], sum));
+			heat_cell(v->c, x, low - y, heat_step(count[row], sum));
 	}
 	if (heat->line && isfinite(heat->line[col])) {
-		int y = (int)floor((heat->line[col] - (double)lo) * tall);
+		double at = (heat->line[col] - (double)v->lo) /
+			    (double)v->span * v->in.h;
 
-		if (y >= 0 && y < r.h)
-			canvas_put(c, x, r.y + r.h - 1 - y, ROLE_TEXT, 0x2500);
+		if (at >= 0 && at < v->in.h)
+			canvas_put(v->c, x, low - (int)at, ROLE_TEXT, 0x2501);
+	}
+}
+
+static void heat_labels(const struct view *v)
+{
+	size_t last = SIZE_MAX;
+	char buf[FMT_MAX];
+	int gap = 2;
+
+	canvas_vline(v->c, v->in.x - 1, v->in.y, v->in.h, ROLE_AXIS);
+	for (int y = 0; y < v->in.h; y++, gap++) {
+		size_t row = row_bucket(y, v->in.h, v->lo, v->span);
+
+		if (row == last || row >= v->heat->rows || gap < 2)
+			continue;
+		canvas_right(v->c, v->in.x - 1, v->in.y + v->in.h - 1 - y,
+			     ROLE_AXIS, v->heat->label(row, buf));
+		last = row;
+		gap = 0;
 	}
 }
 
 void heat_draw(struct canvas *c, struct rect r, const struct heat *heat)
 {
-	struct rect in = { r.x + LABEL_W, r.y, r.w - LABEL_W, r.h };
-	size_t first, lo, hi;
-	char buf[FMT_MAX];
-	int tall, x;
+	struct view v = {
+		c, heat, { r.x + LABEL_W, r.y, r.w - LABEL_W, r.h }, 0, 0
+	};
+	size_t first, hi;
+	int x;
 
-	if (in.w < 1 || r.h < 2)
+	if (v.in.w < 1 || r.h < 2)
 		return;
-	first = heat->columns > (size_t)in.w ? heat->columns - (size_t)in.w : 0;
-	heat_span(heat, first, &lo, &hi);
-	tall = r.h / (int)(hi - lo + 1);
-	tall = tall < 1 ? 1 : tall > 3 ? 3 : tall;
-	canvas_vline(c, in.x - 1, r.y, r.h, ROLE_AXIS);
-	for (int y = 0; y < r.h; y += tall) {
-		size_t row = lo + (size_t)(y / tall);
-
-		if (row >= heat->rows || (tall == 1 && (row - lo) % 2))
-			continue;
-		canvas_right(c, in.x - 1, r.y + r.h - 1 - y, ROLE_AXIS,
-			     heat->label(row, buf));
-	}
-	x = in.x + in.w - (int)(heat->columns - first);
+	first = heat->columns > (size_t)v.in.w ? heat->columns - (size_t)v.in.w
+					       : 0;
+	heat_span(heat, first, &v.lo, &hi);
+	v.span = hi - v.lo + 1;
+	heat_labels(&v);
+	x = v.in.x + v.in.w - (int)(heat->columns - first);
 	for (size_t col = first; col < heat->columns; col++, x++)
-		heat_column(c, in, heat, col, x, lo, tall);
+		heat_column(&v, col, x);
 }

@@ -83,8 +83,7 @@ static void node_line(struct canvas *c, struct rect r, int y,
 	canvas_fit(c, x + 1, y, 8, ROLE_TEXT, d->name);
 	canvas_text(c, x + 10, y, role, "\xe2\x97\x8f");
 	canvas_fit(c, x + 12, y, 8, role, state);
-	canvas_right(c, x + 25, y, ROLE_TEXT,
-		     fmt_count(a, (double)d->drives));
+	canvas_right(c, x + 25, y, ROLE_TEXT, fmt_count(a, (double)d->drives));
 	bar_draw(c, x + 28, y, bar, used / size, ROLE_BAR);
 	canvas_right(c, x + 34 + bar, y, ROLE_TEXT, fmt_pct(a, used / size));
 	canvas_printf(c, x + 35 + bar, y, ROLE_DIM, "%s", fmt_bytes(a, size));
@@ -112,7 +111,7 @@ static void host_line(struct canvas *c, struct rect r, int y,
 	int x = r.x + 2;
 
 	x += canvas_fit(c, x, y, 12, ROLE_TEXT, h->name) + 1;
-	x += canvas_text(c, x, y, ROLE_DIM, "CPU ") ;
+	x += canvas_text(c, x, y, ROLE_DIM, "CPU ");
 	bar_draw(c, x, y, 8, h->cpu_busy, bar_load_role(h->cpu_busy));
 	x += 8;
 	canvas_right(c, x + 6, y, ROLE_TEXT, fmt_pct(a, h->cpu_busy));
@@ -120,13 +119,12 @@ static void host_line(struct canvas *c, struct rect r, int y,
 	x += canvas_printf(c, x, y, ROLE_DIM, "of %s cores  memory ",
 			   h->cores > 0 ? fmt_count(a, (double)h->cores) : "-");
 	x += canvas_printf(c, x, y, ROLE_TEXT, "%s",
-			   fmt_bytes(a, h->mem_used_bytes < 0 ?
-						NAN :
-						(double)h->mem_used_bytes));
-	x += canvas_printf(c, x, y, ROLE_DIM, " of %s  ",
-			   fmt_bytes(b, h->mem_bytes < 0 ?
-						NAN :
-						(double)h->mem_bytes));
+			   fmt_bytes(a, h->mem_used_bytes < 0
+						? NAN
+						: (double)h->mem_used_bytes));
+	x += canvas_printf(
+		c, x, y, ROLE_DIM, " of %s  ",
+		fmt_bytes(b, h->mem_bytes < 0 ? NAN : (double)h->mem_bytes));
 	if (h->kernel[0])
 		canvas_fit(c, x, y, r.x + r.w - x - 1, ROLE_DIM, h->kernel);
 }
@@ -145,11 +143,10 @@ static void drive_users(const struct model *m, const char *domain,
 			if (strcmp(mb->domain, domain) != 0 ||
 			    strcmp(mb->drive, drive) != 0 || n + 80 > len)
 				continue;
-			n += (size_t)snprintf(text + n, len - n, "%s%.40s%s",
-					      n ? " " : "", m->vdisk[i].name,
-					      !strcmp(mb->role, "witness") ?
-						      "(w)" :
-						      "");
+			n += (size_t)snprintf(
+				text + n, len - n, "%s%.40s%s", n ? " " : "",
+				m->vdisk[i].name,
+				!strcmp(mb->role, "witness") ? "(w)" : "");
 		}
 	if (!n)
 		snprintf(text, len, "-");
@@ -182,13 +179,13 @@ static void drive_line(struct canvas *c, struct rect r, int y,
 	if (r.w < 110)
 		return;
 	canvas_right(c, x + 86, y, ROLE_DIM,
-		     fmt_rate(a, drive->shape.set ? drive->shape.rate_bytes_s :
-						    NAN));
+		     fmt_rate(a, drive->shape.set ? drive->shape.rate_bytes_s
+						  : NAN));
 	canvas_right(c, x + 96, y, ROLE_DIM,
 		     fmt_k(a, drive->shape.set ? drive->shape.rate_iops : NAN));
-	canvas_right(c, x + 104, y, ROLE_DIM,
-		     fmt_ms(a, drive->shape.set ? drive->shape.latency_us :
-						  NAN));
+	canvas_right(
+		c, x + 104, y, ROLE_DIM,
+		fmt_ms(a, drive->shape.set ? drive->shape.latency_us : NAN));
 	canvas_fit(c, x + 107, y, right - x - 107, ROLE_DIM, drive->path);
 }
 
@@ -300,9 +297,9 @@ static struct cursor *cluster_cursor(struct ui *ui)
 static const char *cluster_selected(const struct ui *ui,
 				    const struct scene *scene)
 {
-	return (size_t)ui->node.at < scene->model->domains ?
-		       scene->model->domain[ui->node.at].name :
-		       NULL;
+	return (size_t)ui->node.at < scene->model->domains
+		       ? scene->model->domain[ui->node.at].name
+		       : NULL;
 }
 
 const struct screen screen_cluster = {

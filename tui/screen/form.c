@@ -12,12 +12,12 @@
 enum field { F_NAME, F_RAID, F_FTT, F_UNIT, F_SIZE, FIELDS };
 
 static const int raids[] = { 0, 1, 5, 6 };
-static const int64_t units[] = { 4096,	 8192,	 16384,	 32768,
+static const int64_t units[] = { 4096,  8192,   16384,  32768,
 				 65536, 131072, 262144, 524288 };
 static const int64_t sizes[] = {
-	64ll << 20,  128ll << 20, 256ll << 20, 512ll << 20, 1ll << 30,
-	2ll << 30,   4ll << 30,	  8ll << 30,   16ll << 30,  32ll << 30,
-	64ll << 30,  128ll << 30, 256ll << 30, 512ll << 30, 1ll << 40,
+	64ll << 20, 128ll << 20, 256ll << 20, 512ll << 20, 1ll << 30,
+	2ll << 30,  4ll << 30,   8ll << 30,   16ll << 30,  32ll << 30,
+	64ll << 30, 128ll << 30, 256ll << 30, 512ll << 30, 1ll << 40,
 };
 
 /*
@@ -66,9 +66,9 @@ static const struct m_vdisk *chosen(const struct ui *ui,
 {
 	const struct model *m = scene->model;
 
-	return ui->vdisk.at >= 0 && (size_t)ui->vdisk.at < m->vdisks ?
-		       &m->vdisk[ui->vdisk.at] :
-		       NULL;
+	return ui->vdisk.at >= 0 && (size_t)ui->vdisk.at < m->vdisks
+		       ? &m->vdisk[ui->vdisk.at]
+		       : NULL;
 }
 
 static void name_free(const struct model *m, char *name, size_t len)
@@ -182,8 +182,9 @@ static void form_apply(struct ui *ui, const struct scene *scene)
 			 "vdisk set %s raid=%d ftt=%d stripe_unit=%lldK",
 			 f->name, f->raid, f->ftt,
 			 (long long)(f->unit_bytes >> 10));
-	ui_confirm(ui, line, f->fresh ? "Create %s, %s?" :
-					"Move %s, %s, to the new policy?",
+	ui_confirm(ui, line,
+		   f->fresh ? "Create %s, %s?"
+			    : "Move %s, %s, to the new policy?",
 		   f->name, fmt_bytes(a, (double)f->size_bytes));
 	f->open = false;
 }
@@ -246,8 +247,7 @@ static int label(struct canvas *c, struct rect r, int y, const char *text,
 {
 	canvas_text(c, r.x, r.y + y, ROLE_KEY | STYLE_BOLD,
 		    here ? "\xe2\x96\xb8" : " ");
-	canvas_text(c, r.x + 1, r.y + y,
-		    here ? ROLE_TITLE : ROLE_DIM, text);
+	canvas_text(c, r.x + 1, r.y + y, here ? ROLE_TITLE : ROLE_DIM, text);
 	return r.x + 12;
 }
 
@@ -259,10 +259,9 @@ static void draw_raid(const struct form *f, struct canvas *c, struct rect r,
 	for (size_t i = 0; i < array_len(raids); i++) {
 		bool on = raids[i] == f->raid;
 
-		x += canvas_printf(c, x, r.y + y,
-				   on ? ROLE_TEXT | STYLE_BOLD : ROLE_DIM,
-				   "(%s) %d   ", on ? "\xe2\x80\xa2" : " ",
-				   raids[i]);
+		x += canvas_printf(
+			c, x, r.y + y, on ? ROLE_TEXT | STYLE_BOLD : ROLE_DIM,
+			"(%s) %d   ", on ? "\xe2\x80\xa2" : " ", raids[i]);
 	}
 }
 
@@ -287,7 +286,8 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 	policy_cost(f->raid, f->ftt, scene->model->domains, &now);
 	label(c, r, y, "costs", false);
 	x = r.x + 12;
-	x += canvas_printf(c, x, r.y + y, ROLE_TEXT, "space %sx", fmt_3(a, now.space));
+	x += canvas_printf(c, x, r.y + y, ROLE_TEXT, "space %sx",
+			   fmt_3(a, now.space));
 	if (!f->fresh && v) {
 		policy_cost(v->raid, v->ftt, scene->model->domains, &was);
 		x += canvas_printf(c, x, r.y + y, ROLE_DIM, " (now %sx)",
@@ -295,8 +295,7 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 	}
 	x += canvas_printf(c, x, r.y + y, ROLE_TEXT,
 			   "   %.0f drive I/Os a small write", now.write_ios);
-	canvas_printf(c, x, r.y + y,
-		      now.refused ? ROLE_BAD : ROLE_TEXT,
+	canvas_printf(c, x, r.y + y, now.refused ? ROLE_BAD : ROLE_TEXT,
 		      "   needs %d domains of %zu", now.domains,
 		      scene->model->domains);
 	label(c, r, y + 1, f->fresh ? "to make" : "to move", false);
@@ -304,8 +303,8 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 		      "%s of data as %s on drives%s",
 		      fmt_bytes(a, (double)f->size_bytes),
 		      fmt_bytes(b, (double)f->size_bytes * now.space),
-		      f->fresh ? "" :
-				 "; both stand until the copy is verified");
+		      f->fresh ? ""
+			       : "; both stand until the copy is verified");
 	(void)d;
 }
 
@@ -322,13 +321,12 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	r.x++;
 	r.w -= 2;
 	if (f->fresh)
-		draw_value(f, c, r, y++, F_NAME, "name", f->name,
-			   "type it");
+		draw_value(f, c, r, y++, F_NAME, "name", f->name, "type it");
 	draw_raid(f, c, r, y++);
 	snprintf(a, sizeof(a), "%d", f->ftt);
 	draw_value(f, c, r, y++, F_FTT, "failures", a,
-		   f->raid == 1 ? "to tolerate, 1 to 3" :
-				  "to tolerate, by the RAID level");
+		   f->raid == 1 ? "to tolerate, 1 to 3"
+				: "to tolerate, by the RAID level");
 	draw_value(f, c, r, y++, F_UNIT, "stripe",
 		   fmt_bytes(a, (double)f->unit_bytes),
 		   "to a drive before the next");

@@ -19,11 +19,11 @@ unsigned state_role(const char *state)
 		const char *state;
 		unsigned role;
 	} known[] = {
-		{ "healthy", ROLE_OK },	   { "ok", ROLE_OK },
-		{ "running", ROLE_OK },	   { "done", ROLE_OK },
-		{ "degraded", ROLE_WARN }, { "rebuilding", ROLE_WARN },
+		{ "healthy", ROLE_OK },     { "ok", ROLE_OK },
+		{ "running", ROLE_OK },     { "done", ROLE_OK },
+		{ "degraded", ROLE_WARN },  { "rebuilding", ROLE_WARN },
 		{ "migrating", ROLE_WARN }, { "stale", ROLE_WARN },
-		{ "missing", ROLE_BAD },   { "failed", ROLE_BAD },
+		{ "missing", ROLE_BAD },    { "failed", ROLE_BAD },
 		{ "offline", ROLE_BAD },
 	};
 
@@ -115,9 +115,9 @@ static int head_right(const struct scene *scene, struct canvas *c,
 	const struct model *m = scene->model;
 	char text[64] = "", a[FMT_MAX];
 	unsigned role = ROLE_DIM;
-	double age = m->first_t_us >= 0 ?
-			     (double)(scene->now_us - m->first_t_us) / 1e6 :
-			     NAN;
+	double age = m->first_t_us >= 0
+			     ? (double)(scene->now_us - m->first_t_us) / 1e6
+			     : NAN;
 	int x;
 
 	if (s->link == LINK_REPLAY) {
@@ -151,10 +151,10 @@ static void head_draw(struct ui *ui, const struct scene *scene,
 	x += canvas_text(c, x, r.y, ROLE_TITLE, "iodeck") + 2;
 	if (m->domains) {
 		health_of(m, &h);
-		x += canvas_fit(c, x, r.y, 20, ROLE_TEXT,
-				m->cluster_title[0] && r.w >= 100 ?
-					m->cluster_title :
-					m->cluster);
+		x += canvas_fit(c, x, r.y, r.w >= 100 ? 40 : 16, ROLE_TEXT,
+				m->cluster_title[0] && r.w >= 100
+					? m->cluster_title
+					: m->cluster);
 		x += canvas_text(c, x, r.y, ROLE_DIM, " \xe2\x96\xb8 ");
 		x += canvas_printf(c, x, r.y, ROLE_TEXT, "%zu node%s ",
 				   m->domains, m->domains == 1 ? "" : "s");
@@ -178,8 +178,8 @@ static void tabs_draw(const struct ui *ui, struct canvas *c, struct rect r)
 
 	for (unsigned i = 0; i < SCREENS; i++) {
 		const char *title = screen_of((enum screen_id)i)->title;
-		unsigned style = ui->screen == i ? ROLE_FOCUS | STYLE_BOLD :
-						   ROLE_DIM;
+		unsigned style =
+			ui->screen == i ? ROLE_FOCUS | STYLE_BOLD : ROLE_DIM;
 
 		x += canvas_printf(c, x, r.y, style, " %u%s%s ", i + 1, gap,
 				   title);
@@ -222,8 +222,7 @@ static void message_draw(struct ui *ui, const struct scene *scene,
 
 		if (!strcmp(l->level, "cmd"))
 			continue;
-		canvas_text(c, r.x + 1, r.y, ROLE_DIM,
-			    fmt_clock(a, l->t_us));
+		canvas_text(c, r.x + 1, r.y, ROLE_DIM, fmt_clock(a, l->t_us));
 		canvas_fit(c, r.x + 10, r.y, r.w - 11, line_role(l->level),
 			   l->text);
 		return;
@@ -283,10 +282,10 @@ static void keys_draw(struct ui *ui, const struct scene *scene,
 		return;
 	}
 	if (ui->screen == SCREEN_VDISKS && ui->form.open) {
-		x += key_cell(c, x, r.y, r.x + r.w,
-			      "\xe2\x86\x91\xe2\x86\x93", "field");
-		x += key_cell(c, x, r.y, r.x + r.w,
-			      "\xe2\x86\x90\xe2\x86\x92", "value");
+		x += key_cell(c, x, r.y, r.x + r.w, "\xe2\x86\x91\xe2\x86\x93",
+			      "field");
+		x += key_cell(c, x, r.y, r.x + r.w, "\xe2\x86\x90\xe2\x86\x92",
+			      "value");
 		x += key_cell(c, x, r.y, r.x + r.w, "Enter", "apply");
 		key_cell(c, x, r.y, r.x + r.w, "Esc", "leave");
 		return;
@@ -345,7 +344,8 @@ static void prompt_draw(struct ui *ui, struct canvas *c, struct rect r)
 	room = r.x + r.w - x - 1;
 	/* The line slides so that the cursor stays in sight. */
 	for (;;) {
-		snprintf(left, sizeof(left), "%.*s", (int)(cursor - from), from);
+		snprintf(left, sizeof(left), "%.*s", (int)(cursor - from),
+			 from);
 		if (from >= cursor || text_columns(left) <= room)
 			break;
 		text_next(&from);

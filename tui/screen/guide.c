@@ -79,11 +79,11 @@ static enum screen_id caption_before(const struct model *m, char *title,
 	snprintf(title, title_len, "%s",
 		 m->domains ? "A healthy cluster" : "Setting up");
 	snprintf(text, text_len, "%s",
-		 m->domains ?
-			 "Each node is a fault domain with its own drives "
-			 "behind its own link. A vDisk's members stand on "
-			 "different nodes." :
-			 "The agent starts and makes the cluster's drives.");
+		 m->domains
+			 ? "Each node is a fault domain with its own drives "
+			   "behind its own link. A vDisk's members stand on "
+			   "different nodes."
+			 : "The agent starts and makes the cluster's drives.");
 	return SCREEN_CLUSTER;
 }
 

@@ -25,8 +25,8 @@ static unsigned role_of(const char *level)
 	return ROLE_TEXT;
 }
 
-static void log_draw(struct ui *ui, const struct scene *scene,
-		     struct canvas *c, struct rect body)
+static void log_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		     struct rect body)
 {
 	const struct model *m = scene->model;
 	struct cursor *cur = &ui->log;
@@ -47,8 +47,8 @@ static void log_draw(struct ui *ui, const struct scene *scene,
 		canvas_fit(c, row.x + 12, row.y, 6, role_of(l->level),
 			   l->level);
 		canvas_fit(c, row.x + 19, row.y, row.w - 20,
-			   !strcmp(l->level, "cmd") ? ROLE_TEXT :
-						      role_of(l->level),
+			   !strcmp(l->level, "cmd") ? ROLE_TEXT
+						    : role_of(l->level),
 			   l->text);
 		row_mark(c, row, cur->top + i == cur->at);
 	}

@@ -21,8 +21,8 @@ static void page_fill(struct ui *ui, int width)
 		text = page_keys(screen_of(ui->screen)->name);
 	} else {
 		row = page_find(p->page);
-		text = row ? page_render(row->source, width) :
-			     strdup("There is no such page; :help lists "
+		text = row ? page_render(row->source, width)
+			   : strdup("There is no such page; :help lists "
 				    "iodeck(1).");
 	}
 	if (!text)
@@ -41,9 +41,9 @@ static void line_draw(struct canvas *c, int x, int y, int right,
 	while (text < end) {
 		if (*text == PAGE_PLAIN || *text == PAGE_BOLD ||
 		    *text == PAGE_UNDER) {
-			style = *text == PAGE_BOLD  ? ROLE_TITLE :
-				*text == PAGE_UNDER ? ROLE_KEY | STYLE_UNDER :
-						      ROLE_TEXT;
+			style = *text == PAGE_BOLD    ? ROLE_TITLE
+				: *text == PAGE_UNDER ? ROLE_KEY | STYLE_UNDER
+						      : ROLE_TEXT;
 			text++;
 			continue;
 		}

@@ -10,10 +10,10 @@
 
 static int column_of(const struct deck_status *s, struct rect line, int64_t t)
 {
-	double share = s->to_us > s->from_us ?
-			       (double)(t - s->from_us) /
-				       (double)(s->to_us - s->from_us) :
-			       0;
+	double share = s->to_us > s->from_us
+			       ? (double)(t - s->from_us) /
+					 (double)(s->to_us - s->from_us)
+			       : 0;
 
 	share = share < 0 ? 0 : share > 1 ? 1 : share;
 	return line.x + (int)(share * (line.w - 1) + 0.5);

@@ -21,8 +21,8 @@ static void part(struct ui *ui, const struct scene *scene, struct canvas *c,
 	c->clip = old;
 }
 
-static void run_draw(struct ui *ui, const struct scene *scene,
-		     struct canvas *c, struct rect body)
+static void run_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		     struct rect body)
 {
 	const struct m_run *run = ui_run(ui, scene);
 	size_t drives = 0;

@@ -115,8 +115,7 @@ static void add_overlay(const struct deck_overlay *o, struct curves *cs)
 	}
 }
 
-static void collect(struct ui *ui, const struct scene *scene,
-		    struct curves *cs)
+static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 {
 	const struct m_run *run = ui_run(ui, scene);
 
@@ -171,8 +170,8 @@ static void chart_empty(const struct scene *scene, struct canvas *c,
 {
 	const struct m_run *run = model_run(scene->model);
 	const char *text = run ? "the first point appears when its warm-up "
-				 "is over" :
-				 "nothing was run yet: choose a workload "
+				 "is over"
+			       : "nothing was run yet: choose a workload "
 				 "with 3, or type :run SUITE";
 	int x = r.x + (r.w - text_columns(text)) / 2;
 
@@ -184,7 +183,9 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		    struct rect r)
 {
 	static struct curves cs; /* 50 KB: too large for some stacks */
-	struct line_chart chart = { .x = &ui->x, .y = &ui->y, .x_unit = "IOPS" };
+	struct line_chart chart = { .x = &ui->x,
+				    .y = &ui->y,
+				    .x_unit = "IOPS" };
 	struct rect plot = { r.x, r.y + 1, r.w, r.h - 1 };
 
 	collect(ui, scene, &cs);

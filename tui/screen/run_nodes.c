@@ -22,33 +22,62 @@ static const struct m_drive *busiest(const struct m_domain *d)
 	return most;
 }
 
+static bool node_bad(const struct m_domain *d)
+{
+	for (size_t i = 0; i < d->drives; i++)
+		if (d->drive[i].state[0] &&
+		    strcmp(d->drive[i].state, "ok") != 0)
+			return true;
+	return false;
+}
+
+static void node_flag(struct canvas *c, int x, int y, bool bad,
+		      const struct m_drive *drive)
+{
+	if (bad)
+		canvas_text(c, x, y, ROLE_BAD | STYLE_BOLD, "!");
+	else if (drive && drive->busy >= 0.95)
+		canvas_put(c, x, y, ROLE_BAD, 0x25c0);
+}
+
+/* The large screen's: link with rate, busiest drive. */
 static void node_row(struct canvas *c, struct rect r, int y,
 		     const struct m_domain *d, int bar)
 {
 	const struct m_drive *drive = busiest(d);
 	double rate = d->link_read_bytes_s + d->link_write_bytes_s;
-	bool bad = false;
+	double busy = drive ? drive->busy : NAN;
 	int x = r.x + 7;
 	char a[FMT_MAX];
 
-	for (size_t i = 0; i < d->drives; i++)
-		bad |= d->drive[i].state[0] &&
-		       strcmp(d->drive[i].state, "ok") != 0;
-	canvas_fit(c, r.x + 1, y, 5, bad ? ROLE_BAD : ROLE_TEXT, d->name);
+	canvas_fit(c, r.x + 1, y, 5, node_bad(d) ? ROLE_BAD : ROLE_TEXT,
+		   d->name);
 	bar_draw(c, x, y, bar, d->link_busy, bar_load_role(d->link_busy));
 	canvas_right(c, x + bar + 10, y, ROLE_TEXT, fmt_rate(a, rate));
 	x += bar + 12;
-	bar_draw(c, x, y, bar, drive ? drive->busy : NAN,
-		 bar_load_role(drive ? drive->busy : NAN));
-	canvas_right(c, x + bar + 5, y, ROLE_TEXT,
-		     fmt_pct(a, drive ? drive->busy : NAN));
-	canvas_right(c, x + bar + 11, y, ROLE_TEXT,
+	bar_draw(c, x, y, bar, busy, bar_load_role(busy));
+	canvas_right(c, x + bar + 6, y, ROLE_TEXT, fmt_pct(a, busy));
+	canvas_right(c, x + bar + 12, y, ROLE_TEXT,
 		     fmt_ms(a, drive ? drive->latency_us : NAN));
-	canvas_text(c, x + bar + 12, y, ROLE_DIM, "ms");
-	if (bad)
-		canvas_text(c, x + bar + 15, y, ROLE_BAD, "!");
-	else if (drive && drive->busy >= 0.95)
-		canvas_put(c, x + bar + 15, y, ROLE_BAD, 0x25c0);
+	canvas_text(c, x + bar + 13, y, ROLE_DIM, "ms");
+	node_flag(c, x + bar + 16, y, node_bad(d), drive);
+}
+
+/* Half a row of the small screen. */
+#define CELL_W 26
+static void node_cell(struct canvas *c, int x, int y, const struct m_domain *d)
+{
+	const struct m_drive *drive = busiest(d);
+	double busy = drive ? drive->busy : NAN;
+	char a[FMT_MAX];
+
+	canvas_fit(c, x, y, 3, node_bad(d) ? ROLE_BAD : ROLE_TEXT, d->name);
+	bar_draw(c, x + 4, y, 4, d->link_busy, bar_load_role(d->link_busy));
+	bar_draw(c, x + 9, y, 4, busy, bar_load_role(busy));
+	canvas_right(c, x + 18, y, ROLE_TEXT, fmt_pct(a, busy));
+	canvas_right(c, x + 24, y, ROLE_TEXT,
+		     fmt_ms(a, drive ? drive->latency_us : NAN));
+	node_flag(c, x + 24, y, node_bad(d), drive);
 }
 
 static void host_row(struct canvas *c, struct rect r, int y,
@@ -69,27 +98,18 @@ static void host_row(struct canvas *c, struct rect r, int y,
 			      fmt_pct(b, h->cpu_steal));
 }
 
-void run_nodes_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
-		    struct rect r)
+static void nodes_large(const struct model *m, struct canvas *c, struct rect r)
 {
-	const struct model *m = scene->model;
-	bool wide = r.w > 54;
-	int bar = wide ? 8 : 6, y = r.y, x;
+	int bar = (r.w - 38) / 2 > 12 ? 12 : (r.w - 38) / 2, y;
 
-	(void)ui;
-	if (r.h < 2)
-		return;
-	if (r.h > (int)m->domains + 2) { /* the large screen: with a heading */
-		canvas_vline(c, r.x, r.y, r.h, ROLE_AXIS);
-		r.x++;
-		r.w--;
-		canvas_head(c, r, "nodes");
-		y++;
-	}
-	x = r.x + 7;
-	canvas_text(c, r.x + 1, y, ROLE_DIM, "node");
-	canvas_text(c, x, y, ROLE_DIM, "link");
-	canvas_text(c, x + bar + 12, y++, ROLE_DIM, "busiest drive");
+	canvas_vline(c, r.x, r.y, r.h, ROLE_AXIS);
+	r.x++;
+	r.w--;
+	r = canvas_head(c, r, "nodes");
+	canvas_text(c, r.x + 1, r.y, ROLE_DIM, "node");
+	canvas_text(c, r.x + 7, r.y, ROLE_DIM, "link");
+	canvas_text(c, r.x + bar + 19, r.y, ROLE_DIM, "busiest drive");
+	y = r.y + 1;
 	for (size_t i = 0; i < m->domains && y < r.y + r.h - (m->hosts > 0);
 	     i++)
 		node_row(c, r, y++, &m->domain[i], bar);
@@ -97,8 +117,38 @@ void run_nodes_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		host_row(c, r, y++, &m->host[i], bar);
 }
 
-void run_drives_draw(struct ui *ui, const struct scene *scene,
-		     struct canvas *c, struct rect r)
+static void nodes_small(const struct model *m, struct canvas *c, struct rect r)
+{
+	int rows = r.h - 1 - (m->hosts > 0);
+
+	for (int x = 0; x < 2; x++) {
+		int at = r.x + 1 + x * CELL_W;
+
+		canvas_text(c, at, r.y, ROLE_DIM, "node");
+		canvas_text(c, at + 4, r.y, ROLE_DIM, " link drive");
+		canvas_right(c, at + 24, r.y, ROLE_DIM, "ms");
+	}
+	for (int i = 0; i < (int)m->domains && i < rows * 2; i++)
+		node_cell(c, r.x + 1 + i / rows * CELL_W, r.y + 1 + i % rows,
+			  &m->domain[i]);
+	if (m->hosts)
+		host_row(c, r, r.y + r.h - 1, &m->host[0], 6);
+}
+
+void run_nodes_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		    struct rect r)
+{
+	(void)ui;
+	if (r.h < 2)
+		return;
+	if (r.h >= (int)scene->model->domains + 2)
+		nodes_large(scene->model, c, r);
+	else
+		nodes_small(scene->model, c, r);
+}
+
+void run_drives_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		     struct rect r)
 {
 	const struct model *m = scene->model;
 	char a[FMT_MAX];
@@ -185,9 +235,9 @@ static void most_find(const struct model *model, struct most *link,
 			}
 		}
 	}
-	drive->others_us = n > 1 && isfinite(drive->latency_us) ?
-				   (sum - drive->latency_us) / (double)(n - 1) :
-				   NAN;
+	drive->others_us = n > 1 && isfinite(drive->latency_us)
+				   ? (sum - drive->latency_us) / (double)(n - 1)
+				   : NAN;
 }
 
 void run_bound_text(const struct model *model, const struct m_run *run,
@@ -208,8 +258,9 @@ void run_bound_text(const struct model *model, const struct m_run *run,
 			return;
 		}
 	if (p && p->generator_bound)
-		snprintf(buf, len, "the load generator itself: figures are "
-				   "too low");
+		snprintf(buf, len,
+			 "the load generator itself: figures are "
+			 "too low");
 	else if (link.busy >= 0.9 && link.busy >= drive.busy)
 		snprintf(buf, len, "the link of %s, %s of its rate", link.name,
 			 fmt_pct(a, link.busy));

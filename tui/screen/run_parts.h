@@ -20,8 +20,8 @@ void run_heat_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		   struct rect r);
 void run_nodes_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		    struct rect r);
-void run_drives_draw(struct ui *ui, const struct scene *scene,
-		     struct canvas *c, struct rect r);
+void run_drives_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
+		     struct rect r);
 void run_bound_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		    struct rect r);
 

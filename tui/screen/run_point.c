@@ -34,15 +34,29 @@ static bool run_over(const struct m_run *run)
 	       !strcmp(run->state, "stopped");
 }
 
-/* Label left, value right-aligned at a column, unit behind. */
-static void field(struct canvas *c, struct rect r, int y, const char *label,
-		  const char *value, const char *unit)
+/* Columns of the panel, by its width: where values end, and whether there is
+ * room for every percentile. */
+struct grid {
+	struct rect r;
+	int value; /* right edge of single values */
+	bool wide;
+};
+
+static void label(struct canvas *c, const struct grid *g, int y,
+		  const char *text)
 {
-	if (y >= r.h)
+	if (y < g->r.h)
+		canvas_fit(c, g->r.x + 1, g->r.y + y, 10, ROLE_DIM, text);
+}
+
+static void field(struct canvas *c, const struct grid *g, int y,
+		  const char *name, const char *value, const char *unit)
+{
+	if (y >= g->r.h)
 		return;
-	canvas_text(c, r.x + 1, r.y + y, ROLE_DIM, label);
-	canvas_right(c, r.x + 19, r.y + y, ROLE_TEXT, value);
-	canvas_text(c, r.x + 20, r.y + y, ROLE_DIM, unit);
+	label(c, g, y, name);
+	canvas_right(c, g->r.x + g->value, g->r.y + y, ROLE_TEXT, value);
+	canvas_text(c, g->r.x + g->value + 1, g->r.y + y, ROLE_DIM, unit);
 }
 
 static void point_title(const struct m_run *run, const struct m_point *p,
@@ -66,93 +80,133 @@ static void point_title(const struct m_run *run, const struct m_point *p,
 			 series_letter((unsigned)series), name, at);
 }
 
-static void draw_latency_row(struct canvas *c, struct rect r, int y,
-			     const char *label, double p50, double p99,
-			     double p999)
+static void latency_row(struct canvas *c, const struct grid *g, int y,
+			const char *name, const struct lat_stats *l)
 {
-	char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX];
+	const double narrow[] = { l->p50, l->p99, l->p99_9 };
+	const double wide[] = { l->mean, l->p50,   l->p95,
+				l->p99,  l->p99_9, l->max };
+	const double *v = g->wide ? wide : narrow;
+	size_t n = g->wide ? array_len(wide) : array_len(narrow);
+	char a[FMT_MAX];
 
-	if (y >= r.h)
+	if (y >= g->r.h)
 		return;
-	canvas_text(c, r.x + 1, r.y + y, ROLE_DIM, label);
-	canvas_right(c, r.x + 12, r.y + y, ROLE_TEXT, fmt_ms(a, p50));
-	canvas_right(c, r.x + 18, r.y + y, ROLE_TEXT, fmt_ms(b, p99));
-	canvas_right(c, r.x + 24, r.y + y, ROLE_TEXT, fmt_ms(d, p999));
+	label(c, g, y, name);
+	for (size_t i = 0; i < n; i++)
+		canvas_right(c, g->r.x + 13 + 6 * (int)i + (int)g->wide * 4,
+			     g->r.y + y, ROLE_TEXT, fmt_ms(a, v[i]));
 }
 
-static void draw_latency(struct canvas *c, struct rect r, int y,
-			 const struct point_stats *st)
+static void latency_heads(struct canvas *c, const struct grid *g, int y)
 {
-	const struct lat_stats *svc = &st->latency.all;
-	const struct lat_stats *rsp = &st->response.all;
+	static const char *const narrow[] = { "p50", "p99", "p99.9" };
+	static const char *const wide[] = { "mean", "p50",   "p95",
+					    "p99",  "p99.9", "max" };
+	const char *const *v = g->wide ? wide : narrow;
+	size_t n = g->wide ? array_len(wide) : array_len(narrow);
 
-	if (y >= r.h)
+	if (y >= g->r.h)
 		return;
-	canvas_text(c, r.x + 1, r.y + y, ROLE_DIM, "ms");
-	canvas_right(c, r.x + 12, r.y + y, ROLE_DIM, "p50");
-	canvas_right(c, r.x + 18, r.y + y, ROLE_DIM, "p99");
-	canvas_right(c, r.x + 24, r.y + y, ROLE_DIM, "p99.9");
-	draw_latency_row(c, r, y + 1, "service", svc->p50, svc->p99,
-			 svc->p99_9);
-	if (st->saturated) {
-		if (y + 2 < r.h) {
-			canvas_text(c, r.x + 1, r.y + y + 2, ROLE_DIM,
-				    "response");
-			canvas_text(c, r.x + 12, r.y + y + 2, ROLE_WARN,
-				    "growing");
-		}
-		return;
+	label(c, g, y, "ms");
+	for (size_t i = 0; i < n; i++)
+		canvas_right(c, g->r.x + 13 + 6 * (int)i + (int)g->wide * 4,
+			     g->r.y + y, ROLE_DIM, v[i]);
+}
+
+/* Returns the rows used. */
+static int draw_latency(struct canvas *c, const struct grid *g, int y,
+			const struct point_stats *st)
+{
+	int from = y;
+
+	latency_heads(c, g, y++);
+	latency_row(c, g, y++, g->wide ? "service" : "svc", &st->latency.all);
+	if (g->wide) {
+		latency_row(c, g, y++, "  reads", &st->latency.read);
+		latency_row(c, g, y++, "  writes", &st->latency.write);
 	}
-	draw_latency_row(c, r, y + 2, "response", rsp->p50, rsp->p99,
-			 rsp->p99_9);
+	if (!st->saturated) {
+		latency_row(c, g, y++, g->wide ? "response" : "resp",
+			    &st->response.all);
+	} else if (y < g->r.h) {
+		label(c, g, y, g->wide ? "response" : "resp");
+		canvas_text(c, g->r.x + (g->wide ? 13 : 9), g->r.y + y++,
+			    ROLE_WARN, "growing: saturated");
+	}
+	return y - from;
 }
 
-static void draw_steady(struct canvas *c, struct rect r, int y,
+static void draw_steady(struct canvas *c, const struct grid *g, int y,
 			const struct m_point *p, const struct point_stats *st)
 {
-	char ci[FMT_MAX + 8] = "";
+	int x = g->r.x + (g->wide ? 14 : 9);
 
-	if (y >= r.h)
+	if (y >= g->r.h)
 		return;
-	canvas_text(c, r.x + 1, r.y + y, ROLE_DIM, "steady");
-	if (p->state == POINT_WARM) {
-		canvas_text(c, r.x + 12, r.y + y, ROLE_DIM, "warming up");
-		return;
-	}
-	if (!isfinite(st->iops_ci)) {
-		canvas_text(c, r.x + 12, r.y + y, ROLE_DIM, "-");
-		return;
-	}
-	snprintf(ci, sizeof(ci), "\xc2\xb1%.1f %%", st->iops_ci * 100);
-	canvas_text(c, r.x + 12, r.y + y, st->steady ? ROLE_OK : ROLE_WARN,
-		    st->steady ? "yes" : "no");
-	canvas_text(c, r.x + 17, r.y + y, ROLE_TEXT, ci);
+	y += g->r.y;
+	label(c, g, y - g->r.y, "steady");
+	if (p->state == POINT_WARM)
+		canvas_text(c, x, y, ROLE_DIM, "warming up");
+	else if (!isfinite(st->iops_ci))
+		canvas_text(c, x, y, ROLE_DIM, "-");
+	else
+		canvas_printf(c,
+			      x + canvas_text(c, x, y,
+					      st->steady ? ROLE_OK : ROLE_WARN,
+					      st->steady ? "yes" : "no "),
+			      y, ROLE_TEXT, "  \xc2\xb1%.1f %%",
+			      st->iops_ci * 100);
 }
 
 static void draw_left(const struct scene *scene, struct canvas *c,
-		      struct rect r, int y, const struct m_run *run,
+		      const struct grid *g, int y, const struct m_run *run,
 		      const struct m_point *p)
 {
 	double length = (double)(p->warmup_us + p->length_us) / 1e6;
 	double gone = (double)(scene->now_us - p->begun_t_us) / 1e6;
+	int x = g->r.x + (g->wide ? 14 : 9);
 	char a[FMT_MAX], b[FMT_MAX];
 
-	if (y >= r.h || run_over(run))
+	if (run_over(run))
 		return;
-	canvas_text(c, r.x + 1, r.y + y, ROLE_DIM, "left");
-	if (p->state == POINT_DONE || p->state == POINT_CUT)
-		canvas_text(c, r.x + 12, r.y + y, ROLE_DIM, "done");
-	else if (length <= 0)
-		canvas_text(c, r.x + 12, r.y + y, ROLE_DIM, "-");
-	else
-		canvas_printf(c, r.x + 12, r.y + y, ROLE_TEXT, "%s of %s",
+	label(c, g, y, "left");
+	if (y < g->r.h && (p->state == POINT_DONE || p->state == POINT_CUT))
+		canvas_text(c, x, g->r.y + y, ROLE_DIM, "done");
+	else if (y < g->r.h && length > 0)
+		canvas_printf(c, x, g->r.y + y, ROLE_TEXT, "%s of %s",
 			      fmt_span(a, fmax(0, length - gone)),
 			      fmt_span(b, length));
-	if (y + 1 >= r.h)
+	if (++y >= g->r.h)
 		return;
-	canvas_text(c, r.x + 1, r.y + y + 1, ROLE_DIM, "run");
-	canvas_printf(c, r.x + 12, r.y + y + 1, ROLE_TEXT, "%s  %s left",
+	label(c, g, y, "run");
+	canvas_printf(c, x, g->r.y + y, ROLE_TEXT, "%s, %s left",
 		      fmt_pct(a, run->done_share), fmt_span(b, run->left_s));
+	if (g->wide)
+		bar_draw(c, x + 20, g->r.y + y, g->r.w - 22 - x + g->r.x,
+			 run->done_share, ROLE_BAR);
+}
+
+static int draw_rates(struct canvas *c, const struct grid *g,
+		      const struct m_point *p, const struct point_stats *st)
+{
+	char a[FMT_MAX], b[FMT_MAX], rw[2 * FMT_MAX + 2];
+	int y = 0;
+
+	if (isfinite(p->asked_iops))
+		field(c, g, y++, "asked", fmt_count(a, p->asked_iops), "IOPS");
+	else
+		field(c, g, y++, "in flight",
+		      fmt_count(a, (double)p->outstanding), "I/Os");
+	field(c, g, y++, "achieved", fmt_count(a, st->iops), "IOPS");
+	if (st->saturated && g->wide)
+		canvas_text(c, g->r.x + g->value + 6, g->r.y + y - 1, ROLE_WARN,
+			    "saturated");
+	snprintf(rw, sizeof(rw), "%s / %s", fmt_k(a, st->read_iops),
+		 fmt_k(b, st->write_iops));
+	field(c, g, y++, "r/w", rw, "");
+	field(c, g, y++, "through", fmt_count(a, st->mb_s), "MB/s");
+	return y;
 }
 
 static void draw_figures(struct ui *ui, const struct scene *scene,
@@ -160,27 +214,18 @@ static void draw_figures(struct ui *ui, const struct scene *scene,
 			 const struct m_run *run, const struct m_point *p)
 {
 	const struct point_stats *st = ui_stats(ui, run, p);
-	char a[FMT_MAX], b[FMT_MAX], rw[2 * FMT_MAX + 2];
-	int y = 0;
+	struct grid g = { r, r.w >= 50 ? 24 : 20, r.w >= 50 };
+	char a[FMT_MAX];
+	int y;
 
 	if (!st)
 		return;
-	if (isfinite(p->asked_iops))
-		field(c, r, y++, "asked", fmt_count(a, p->asked_iops), "IOPS");
-	else
-		field(c, r, y++, "at once", fmt_count(a, (double)p->outstanding),
-		      "I/Os");
-	field(c, r, y++, "achieved", fmt_count(a, st->iops),
-	      st->saturated ? "short" : "IOPS");
-	snprintf(rw, sizeof(rw), "%s/%s", fmt_k(a, st->read_iops),
-		 fmt_k(b, st->write_iops));
-	field(c, r, y++, "read/write", rw, "");
-	field(c, r, y++, "through", fmt_count(a, st->mb_s), "MB/s");
+	y = draw_rates(c, &g, p, st);
 	y += r.h > 11;
-	draw_latency(c, r, y, st);
-	y += 3 + (r.h > 11);
-	draw_steady(c, r, y++, p, st);
-	draw_left(scene, c, r, y, run, p);
+	y += draw_latency(c, &g, y, st);
+	y += r.h > 11;
+	draw_steady(c, &g, y++, p, st);
+	draw_left(scene, c, &g, y, run, p);
 	y += 2;
 	if (st->errors && y < r.h)
 		canvas_printf(c, r.x + 1, r.y + y, ROLE_BAD, "%s I/O errors",
@@ -192,8 +237,9 @@ static void draw_figures(struct ui *ui, const struct scene *scene,
 static const struct {
 	const char *kind, *title, *why;
 } phase_text[] = {
-	{ "prefill", "prefill", "writes every block once, so that no read "
-				"hits a hole" },
+	{ "prefill", "prefill",
+	  "writes every block once, so that no read "
+	  "hits a hole" },
 	{ "rest", "rest", "lets caches and drives settle" },
 	{ "fault", "fault", "a fault is being made" },
 	{ "link", "link", "the links are being set" },
@@ -250,10 +296,11 @@ static bool phase_measures(const struct m_run *run)
 
 static unsigned run_state_role(const char *state)
 {
-	return !strcmp(state, "failed")					? ROLE_BAD :
-	       !strcmp(state, "paused") || !strcmp(state, "stopping") ||
-			       !strcmp(state, "stopped")			? ROLE_WARN :
-								  ROLE_OK;
+	return !strcmp(state, "failed") ? ROLE_BAD
+	       : !strcmp(state, "paused") || !strcmp(state, "stopping") ||
+			       !strcmp(state, "stopped")
+		       ? ROLE_WARN
+		       : ROLE_OK;
 }
 
 void run_point_draw(struct ui *ui, const struct scene *scene, struct canvas *c,

@@ -81,29 +81,28 @@ static void strip_line(struct canvas *c, struct rect r, const char *label,
 		       const char *of, const double *value, size_t count,
 		       double max, unsigned style, const char *text)
 {
-	int w = r.w - 20;
+	int w = r.w - 15 - (int)strlen(of);
 
 	canvas_text(c, r.x, r.y, ROLE_DIM, label);
 	spark_draw(c, (struct rect) { r.x + 5, r.y, w, r.h },
 		   value + (count > (size_t)w ? count - (size_t)w : 0),
 		   count > (size_t)w ? (size_t)w : count, max, style);
-	canvas_text(c, r.x + 6 + w, r.y, ROLE_DIM, of);
-	canvas_right(c, r.x + 6 + w + 11, r.y, ROLE_TEXT, text);
+	canvas_text(c, r.x + 6 + w, r.y, ROLE_DIM, "max");
+	canvas_right(c, r.x + 15 + w, r.y, ROLE_TEXT, text);
+	canvas_text(c, r.x + 15 + w, r.y, ROLE_DIM, of);
 }
 
 static void strip_small(const struct columns *cs, struct canvas *c,
 			struct rect r)
 {
-	struct rect left = { r.x + 1, r.y, r.w / 2 - 1, 1 };
-	struct rect right = { r.x + r.w / 2 + 1, r.y, r.w - r.w / 2 - 2, 1 };
+	struct rect left = { r.x + 1, r.y, r.w / 2 - 2, 1 };
+	struct rect right = { r.x + r.w / 2, r.y, r.w - r.w / 2, 1 };
 	char a[FMT_MAX];
 
-	strip_line(c, left, "IOPS", "max", cs->iops, cs->count, cs->iops_max,
+	strip_line(c, left, "IOPS", "", cs->iops, cs->count, cs->iops_max,
 		   ROLE_BAR, fmt_k(a, cs->iops_max > 0 ? cs->iops_max : NAN));
-	strip_line(c, right, "p99", "max", cs->p99, cs->count, cs->p99_max,
-		   ROLE_S2,
-		   fmt_ms(a, cs->p99_max > 0 ? cs->p99_max : NAN));
-	canvas_text(c, right.x + right.w - 1, r.y, ROLE_DIM, "ms");
+	strip_line(c, right, "p99", " ms", cs->p99, cs->count, cs->p99_max,
+		   ROLE_S2, fmt_ms(a, cs->p99_max > 0 ? cs->p99_max : NAN));
 }
 
 static void strip_tall(const struct columns *cs, struct canvas *c,
@@ -162,8 +161,7 @@ void run_heat_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	(void)ui;
 	if (r.h < 4 || r.w < 30)
 		return;
-	r = canvas_head(c, r,
-			"latency of every I/O over time, and its mean");
+	r = canvas_head(c, r, "latency of every I/O over time, and its mean");
 	columns_fill(scene->model, scene->now_us, (size_t)r.w - 7, &cs);
 	for (size_t i = 0; i < cs.count; i++)
 		line[i] = cs.mean[i] > 0 ? log2(cs.mean[i]) : NAN;

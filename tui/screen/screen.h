@@ -12,8 +12,8 @@ struct screen {
 	const char *name;  /* "run" */
 	const char *title; /* "Run" */
 	const char *page;  /* help of this screen */
-	void (*draw)(struct ui *ui, const struct scene *scene,
-		     struct canvas *c, struct rect body);
+	void (*draw)(struct ui *ui, const struct scene *scene, struct canvas *c,
+		     struct rect body);
 	/* The list under the cursor keys, or NULL. */
 	struct cursor *(*cursor)(struct ui *ui);
 	/* Keys beyond the table (a form's); true when it took the key; line
@@ -50,6 +50,7 @@ void run_bound_text(const struct model *model, const struct m_run *run,
 void frame_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		const struct layout_frame *f);
 void welcome_draw(const struct scene *scene, struct canvas *c, struct rect r);
+bool welcome_key(int key, char *line);
 bool welcome_shown(const struct scene *scene);
 void replay_draw(const struct scene *scene, struct canvas *c, struct rect r);
 void pager_draw(struct ui *ui, struct canvas *c, struct rect r);

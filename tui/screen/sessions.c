@@ -19,8 +19,8 @@ static void heads(struct canvas *c, struct rect r)
 static void line(struct canvas *c, struct rect r, const struct lib_session *s)
 {
 	char a[FMT_MAX];
-	double length = s->from_us >= 0 ? (double)(s->to_us - s->from_us) / 1e6 :
-					  -1;
+	double length =
+		s->from_us >= 0 ? (double)(s->to_us - s->from_us) / 1e6 : -1;
 
 	canvas_text(c, r.x + 2, r.y, ROLE_TEXT, fmt_date(a, s->from_us));
 	canvas_right(c, r.x + 27, r.y, ROLE_TEXT, fmt_span(a, length));
@@ -66,9 +66,9 @@ static struct cursor *sessions_cursor(struct ui *ui)
 static const char *sessions_selected(const struct ui *ui,
 				     const struct scene *scene)
 {
-	return (size_t)ui->session.at < scene->library->sessions ?
-		       scene->library->session[ui->session.at].path :
-		       NULL;
+	return (size_t)ui->session.at < scene->library->sessions
+		       ? scene->library->session[ui->session.at].path
+		       : NULL;
 }
 
 const struct screen screen_sessions = {

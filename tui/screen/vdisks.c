@@ -41,8 +41,9 @@ static void draw_state(struct canvas *c, int x, int y, const struct m_vdisk *v)
 	char a[FMT_MAX];
 
 	canvas_put(c, x, y, role, 0x25cf);
-	x += 2 + canvas_fit(c, x + 2, y, 11, role,
-			    v->state[0] ? v->state : "-") + 1;
+	x += 2 +
+	     canvas_fit(c, x + 2, y, 11, role, v->state[0] ? v->state : "-") +
+	     1;
 	if (moving(v) && isfinite(v->progress)) {
 		bar_draw(c, x, y, 5, v->progress, role);
 		canvas_printf(c, x + 5, y, ROLE_TEXT, " %s",
@@ -73,9 +74,9 @@ static void line(struct canvas *c, struct rect r, const struct m_vdisk *v,
 	draw_state(c, r.x + 46, r.y, v);
 	role = v->failures_left > 0 ? ROLE_TEXT : ROLE_WARN;
 	canvas_right(c, r.x + 74, r.y, role,
-		     v->failures_left < 0 ?
-			     "-" :
-			     fmt_count(a, (double)v->failures_left));
+		     v->failures_left < 0
+			     ? "-"
+			     : fmt_count(a, (double)v->failures_left));
 	if (r.w < 110)
 		return;
 	policy_cost(v->raid, v->ftt, domains, &cost);
@@ -83,8 +84,7 @@ static void line(struct canvas *c, struct rect r, const struct m_vdisk *v,
 		     fmt_bytes(a, (double)v->stripe_unit_bytes));
 	snprintf(a, sizeof(a), "%.2fx", cost.space);
 	canvas_right(c, r.x + 92, r.y, ROLE_DIM, a);
-	canvas_right(c, r.x + 102, r.y, ROLE_DIM,
-		     fmt_count(a, cost.write_ios));
+	canvas_right(c, r.x + 102, r.y, ROLE_DIM, fmt_count(a, cost.write_ios));
 	canvas_fit(c, r.x + 105, r.y, 10, ROLE_DIM, v->layout);
 }
 
@@ -107,8 +107,7 @@ static void draw_members(struct canvas *c, struct rect r,
 			snprintf(text, sizeof(text), "%.16s:%.16s %s%d",
 				 m->domain, m->drive,
 				 v->raid == 1 ? "copy " : "member ", m->slot);
-		w = text_columns(text) +
-		    (ok ? 0 : text_columns(m->state) + 1);
+		w = text_columns(text) + (ok ? 0 : text_columns(m->state) + 1);
 		if (x + w > r.x + r.w - 1) {
 			x = r.x + 10;
 			if (++y >= r.y + r.h)
@@ -116,8 +115,8 @@ static void draw_members(struct canvas *c, struct rect r,
 		}
 		x += canvas_text(c, x, y, ok ? ROLE_TEXT : ROLE_DIM, text);
 		if (!ok)
-			x += canvas_printf(c, x, y, state_role(m->state),
-					   " %s", m->state);
+			x += canvas_printf(c, x, y, state_role(m->state), " %s",
+					   m->state);
 		x += 3;
 	}
 }
@@ -131,7 +130,8 @@ static void draw_progress(struct canvas *c, struct rect r,
 	canvas_text(c, r.x + 1, r.y, ROLE_DIM,
 		    !strcmp(v->state, "migrating") ? "moving" : "rebuild");
 	bar_draw(c, r.x + 10, r.y, 24, v->progress, ROLE_WARN);
-	canvas_printf(c, r.x + 35, r.y, ROLE_TEXT, "%s", fmt_pct(a, v->progress));
+	canvas_printf(c, r.x + 35, r.y, ROLE_TEXT, "%s",
+		      fmt_pct(a, v->progress));
 	canvas_printf(c, r.x + 42, r.y, ROLE_DIM, "%s at %s, %s left",
 		      fmt_bytes(a, v->left_bytes), fmt_rate(b, v->rate_bytes_s),
 		      fmt_span(d, left));
@@ -156,12 +156,15 @@ static void draw_detail(struct ui *ui, const struct scene *scene,
 		      raid_text(a, v->raid, v->k, v->m), v->ftt,
 		      v->ftt == 1 ? "" : "s",
 		      fmt_bytes(b, (double)v->stripe_unit_bytes),
-		      cost.space == 2 ? "2" : cost.space == 3 ? "3" : "1.5",
+		      cost.space == 2   ? "2"
+		      : cost.space == 3 ? "3"
+					: "1.5",
 		      cost.write_ios);
 	r.y++;
 	r.h--;
 	rows = (int)v->members / 3 + 1;
-	draw_members(c, (struct rect) { r.x, r.y, r.w, rows > 4 ? 4 : rows }, v);
+	draw_members(c, (struct rect) { r.x, r.y, r.w, rows > 4 ? 4 : rows },
+		     v);
 	r.y += rows > 4 ? 4 : rows;
 	if (moving(v))
 		draw_progress(c, r, v), r.y++;
@@ -213,9 +216,9 @@ static struct cursor *vdisks_cursor(struct ui *ui)
 static const char *vdisks_selected(const struct ui *ui,
 				   const struct scene *scene)
 {
-	return (size_t)ui->vdisk.at < scene->model->vdisks ?
-		       scene->model->vdisk[ui->vdisk.at].name :
-		       NULL;
+	return (size_t)ui->vdisk.at < scene->model->vdisks
+		       ? scene->model->vdisk[ui->vdisk.at].name
+		       : NULL;
 }
 
 const struct screen screen_vdisks = {

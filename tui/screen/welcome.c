@@ -5,6 +5,8 @@
  */
 #include "tui/screen/screen.h"
 
+#include <stdio.h>
+
 bool welcome_shown(const struct scene *scene)
 {
 	const struct model *m = scene->model;
@@ -41,5 +43,23 @@ void welcome_draw(const struct scene *scene, struct canvas *c, struct rect r)
 		y += canvas_wrap(c, (struct rect) { x + 5, y, w - 5, 2 },
 				 ROLE_DIM, way[i].how) +
 		     1;
+	}
+}
+
+/* The three keys, as command lines. */
+bool welcome_key(int key, char *line)
+{
+	switch (key) {
+	case 'd':
+		snprintf(line, UI_LINE, "demo");
+		return true;
+	case 'a':
+		snprintf(line, UI_LINE, ":drive claim ");
+		return true;
+	case 'n':
+		snprintf(line, UI_LINE, "help iodeck.conf(5)");
+		return true;
+	default:
+		return false;
 	}
 }

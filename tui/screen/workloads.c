@@ -110,9 +110,9 @@ static struct cursor *workloads_cursor(struct ui *ui)
 static const char *workloads_selected(const struct ui *ui,
 				      const struct scene *scene)
 {
-	return (size_t)ui->workload.at < scene->library->workloads ?
-		       scene->library->workload[ui->workload.at].name :
-		       NULL;
+	return (size_t)ui->workload.at < scene->library->workloads
+		       ? scene->library->workload[ui->workload.at].name
+		       : NULL;
 }
 
 const struct screen screen_workloads = {
