@@ -5,9 +5,15 @@
  *
  * A vDisk is n slots on n fault domains. Slots 0..width-1 are data members
  * (k data + m parity, or k copies), the others witnesses that hold a label
- * alone. Labels stand on max(width, 2m+1) domains; the vDisk opens only with
- * m+1 of those that the newest epoch names (a quorum), so a member that was
+ * alone. Labels stand on L = max(width, 2m+1) domains; an epoch is durable once
+ * on m+1 of them, and the vDisk opens only with L-m of those that the newest
+ * epoch names (m+1 where L is 2m+1): the two always meet, so a member that was
  * left behind can never be read again.
+ *
+ * A member that fails is closed at once (its slot's bdev is NULL when
+ * changed() runs), so that its component may be opened again and given back.
+ * One failure more than tolerated is not written down: the vDisk fails, and
+ * may be whole again when opened anew.
  *
  * Threads: all calls on the reactor of its members.
  */
@@ -87,6 +93,9 @@ struct vdisk_info {
 	uint64_t rebuild_bytes_s; /* over the last seconds; 0 unknown */
 	uint64_t rebuild_left_bytes;
 	char reason[160]; /* why it is not healthy */
+	/* Components a migration has left: closed, free to be deleted. */
+	unsigned retired;
+	struct vdisk_slot retired_slot[VDISK_MEMBERS_MAX];
 };
 
 /* Called on the reactor after each change of state, never from a call in. */
@@ -116,9 +125,16 @@ void vdisk_create(struct reactor *r, const struct vdisk_spec *spec,
  * Reads labels, finds the quorum and the newest epoch, marks the stale,
  * advances the epoch without the missing when they are more than none, and
  * gives a bdev. The slots are matched to the newest label's members by
- * identity, so their order does not matter, and components unknown to it are
- * refused. -ENOENT no label; -EAGAIN no quorum, says who is missing; -EBUSY
- * owned elsewhere.
+ * identity, so their order does not matter (up to 32: bring all components
+ * that carry the vDisk's name, also of a migration's other set); components of
+ * no use to it are closed, those of another cluster or vDisk refuse the whole
+ * (-EINVAL). -ENOENT no label; -EAGAIN no quorum, says who is missing. On
+ * failure the bdevs stay the caller's.
+ *
+ * After an unclean end the parity (or copies) of what was in flight may not
+ * agree: all is resynced in the background while I/O goes on. A member lost
+ * before that is done, or missing already at the crash, can take blocks of
+ * partial-stripe writes in flight with it (the write hole; RAID-5 and 6).
  */
 void vdisk_open(struct reactor *r, const struct vdisk_spec *spec,
 		vdisk_done_fn *done, void *arg);
@@ -129,7 +145,9 @@ void vdisk_info(struct bdev *vdisk, struct vdisk_info *info);
 /*
  * Gives slot `index` (its member missing, stale or failed) a component to be
  * rebuilt into: the old one come back, or an empty one on another drive. A new
- * epoch names it as rebuilding, then the rebuild runs while I/O goes on.
+ * epoch names it as rebuilding, then the rebuild runs while I/O goes on; done
+ * once it has begun. slot->bdev NULL: the stale component that stands there.
+ * The bdev is the vDisk's from the call on; on failure it is closed.
  */
 void vdisk_replace(struct bdev *vdisk, unsigned index,
 		   const struct vdisk_slot *slot, vdisk_done_fn *done,
