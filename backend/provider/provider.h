@@ -52,8 +52,8 @@ void provider_ask(struct provider *p, const char *what, const json_t *request,
 
 /* ---- for a run ---------------------------------------------------------- */
 
-/* During a run nothing migrates. */
-void provider_run_set(struct provider *p, bool running);
+/* During a run nothing migrates; while something does, -EBUSY. */
+int provider_run_set(struct provider *p, bool running, struct err *err);
 /* The vDisk to load; NULL with err when there is none that answers. */
 struct bdev *provider_vdisk(struct provider *p, const char *name,
 			    struct err *err);

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Requests, one row each. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/provider/provider_priv.h"
+
+/* ---- shared ------------------------------------------------------------- */
+
+static struct p_vdisk *asked_vdisk(struct provider *p, const json_t *request,
+				   struct reply *reply)
+{
+	const char *name = json_string_value(json_object_get(request, "name"));
+	struct p_vdisk *v = name ? vdisk_find(p, name) : NULL;
+
+	if (!v)
+		reply_fail(reply, -ENOENT, "there is no vDisk %.63s",
+			   name ? name : "without a name");
+	else if (v->phase == PV_BUSY)
+		reply_fail(reply, -EBUSY, "vDisk %s is busy, try again",
+			   v->name);
+	else
+		return v;
+	return NULL;
+}
+
+static void life_answer(int rc, const struct err *err, void *arg)
+{
+	if (rc)
+		reply_err(arg, err);
+	else
+		reply_ok(arg);
+}
+
+static bool refuse_in_run(const struct provider *p, const char *what,
+			  struct reply *reply)
+{
+	if (p->running)
+		reply_fail(reply, -EBUSY, "%s waits until the run is over",
+			   what);
+	return p->running;
+}
+
+/* ---- vDisks ------------------------------------------------------------- */
+
+static void ask_vdisk_create(struct provider *p, const json_t *request,
+			     struct reply *reply)
+{
+	life_create(p, request, life_answer, reply);
+}
+
+static void ask_vdisk_delete(struct provider *p, const json_t *request,
+			     struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+
+	if (!v || refuse_in_run(p, "deleting a vDisk", reply))
+		return;
+	if (v->moving || v->replacing || v->verifying)
+		reply_fail(reply, -EBUSY, "vDisk %s is being worked on",
+			   v->name);
+	else
+		life_delete(v, life_answer, reply);
+}
+
+/* Fills what a request leaves out from what the vDisk is. */
+static int set_policy(struct provider *p, const struct p_vdisk *v,
+		      const json_t *request, const char **name,
+		      struct vdisk_policy *policy, struct err *err)
+{
+	const json_t *named = json_object_get(request, "policy");
+	const struct vdisk_policy *is = &v->info.policy;
+	const struct p_policy *has;
+	json_t *whole;
+	int rc;
+
+	*name = "";
+	if (json_is_string(named)) {
+		*name = json_string_value(named);
+		has = policy_find(p, *name);
+		if (!has)
+			return err_set(err, -ENOENT, "there is no policy %.63s",
+				       *name);
+		return policy_fit(p, &has->policy, policy, err);
+	}
+	whole = json_copy((json_t *)request);
+	if (!json_object_get(whole, "raid")) {
+		json_object_set_new(whole, "raid", json_integer(is->raid));
+		if (!json_object_get(whole, "ftt"))
+			json_object_set_new(
+				whole, "ftt",
+				json_integer((json_int_t)policy_ftt(is)));
+	}
+	if (!json_object_get(whole, "stripe_unit_bytes"))
+		json_object_set_new(whole, "stripe_unit_bytes",
+				    json_integer(is->stripe_unit_bytes));
+	rc = doc_policy(whole, policy, "vdisk_set", err);
+	json_decref(whole);
+	return rc ? rc : policy_fit(p, policy, policy, err);
+}
+
+/* Why a vDisk cannot move to a policy now; 0 when it can. */
+static int move_check(const struct provider *p, const struct p_vdisk *v,
+		      const struct vdisk_policy *policy, struct err *err)
+{
+	char name[32];
+	unsigned needed = 0;
+	struct vdisk_policy fit = *policy;
+
+	vdisk_policy_name(policy, name, sizeof(name));
+	if (p->running)
+		return err_set(err, -EBUSY,
+			       "%s cannot change to %s while a run is going on",
+			       v->name, name);
+	if (v->phase != PV_OPEN || v->info.state == VDISK_FAILED)
+		return err_set(err, -ENODEV, "%s is not open: %s", v->name,
+			       v->reason);
+	if (v->moving || v->info.state == VDISK_MIGRATING)
+		return err_set(err, -EBUSY, "%s is changing already", v->name);
+	if (v->info.state != VDISK_HEALTHY)
+		return err_set(err, -EBUSY,
+			       "%s is %s: it can change once it is healthy",
+			       v->name, vdisk_state_name(v->info.state));
+	if (vdisk_policy_fit(&fit, domains_there(p), &needed, err))
+		return err->code;
+	return 0;
+}
+
+static void want(struct p_vdisk *v, const struct vdisk_policy *policy)
+{
+	v->wanted = !policy_same(&v->info.policy, policy);
+	v->want = *policy;
+	v->told = true;
+	tend_soon(v->provider);
+}
+
+static void ask_vdisk_set(struct provider *p, const json_t *request,
+			  struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+	struct vdisk_policy policy;
+	struct err err = { 0 };
+	const char *name;
+	int rc;
+
+	if (!v)
+		return;
+	if (json_object_get(request, "size_bytes")) {
+		reply_fail(reply, -EOPNOTSUPP,
+			   "a vDisk keeps the size it was made with");
+		return;
+	}
+	rc = set_policy(p, v, request, &name, &policy, &err);
+	if (!rc && !policy_same(&policy, &v->info.policy))
+		rc = move_check(p, v, &policy, &err);
+	if (rc) {
+		reply_err(reply, &err);
+		return;
+	}
+	memcpy(v->policy, "", 1);
+	if (*name)
+		strcpy(v->policy, name);
+	memory_write(p);
+	want(v, &policy);
+	reply_ok_with(reply, json_pack("{s:b}", "moves", v->wanted));
+}
+
+static void verified(int rc, const struct err *err, struct bdev *bdev,
+		     void *arg)
+{
+	struct {
+		struct p_vdisk *v;
+		struct reply *reply;
+	} *ctx = arg;
+
+	(void)bdev;
+	ctx->v->verifying = false;
+	if (rc)
+		reply_err(ctx->reply, err);
+	else
+		reply_ok_with(ctx->reply,
+			      json_pack("{s:I}", "mismatches",
+					(json_int_t)ctx->v->mismatches));
+	free(ctx);
+}
+
+static void ask_vdisk_verify(struct provider *p, const json_t *request,
+			     struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+	struct {
+		struct p_vdisk *v;
+		struct reply *reply;
+	} * ctx;
+
+	if (!v || refuse_in_run(p, "verifying", reply))
+		return;
+	if (v->phase != PV_OPEN || v->verifying) {
+		reply_fail(reply, -EBUSY, "%s is %s", v->name,
+			   v->verifying ? "being verified already"
+					: "not open");
+		return;
+	}
+	ctx = malloc(sizeof(*ctx));
+	id_assert(ctx);
+	ctx->v = v;
+	ctx->reply = reply;
+	v->verifying = true;
+	vdisk_verify(v->bdev, &v->mismatches, verified, ctx);
+}
+
+/* ---- policies ----------------------------------------------------------- */
+
+/* All of its vDisks can move, or none does. */
+static int policy_can(struct provider *p, const char *name,
+		      const struct vdisk_policy *policy, struct err *err)
+{
+	for (const struct p_vdisk *v = p->vdisks; v; v = v->next) {
+		int rc;
+
+		if (strcmp(v->policy, name) != 0 ||
+		    policy_same(policy, &v->info.policy))
+			continue;
+		rc = move_check(p, v, policy, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void ask_policy_set(struct provider *p, const json_t *request,
+			   struct reply *reply)
+{
+	struct vdisk_policy policy, fit;
+	struct err err = { 0 };
+	json_t *moves;
+	const char *name;
+	int rc;
+
+	rc = doc_name(request, "name", 63, &name, "policy_set", &err);
+	if (!rc)
+		rc = doc_policy(request, &policy, "policy_set", &err);
+	if (!rc)
+		rc = policy_fit(p, &policy, &fit, &err);
+	if (!rc)
+		rc = policy_can(p, name, &fit, &err);
+	if (!rc && policy_put(p, name, &policy))
+		rc = err_set(&err, -ENOSPC, "too many policies");
+	if (rc) {
+		reply_err(reply, &err);
+		return;
+	}
+	moves = json_array();
+	for (struct p_vdisk *v = p->vdisks; v; v = v->next) {
+		if (strcmp(v->policy, name) != 0 || v->phase != PV_OPEN)
+			continue;
+		want(v, &fit);
+		if (v->wanted)
+			json_array_append_new(moves, json_string(v->name));
+	}
+	memory_write(p);
+	tell_policy(p, policy_find(p, name));
+	reply_ok_with(reply, json_pack("{s:o}", "moves", moves));
+}
+
+static void ask_policy_delete(struct provider *p, const json_t *request,
+			      struct reply *reply)
+{
+	const char *name = json_string_value(json_object_get(request, "name"));
+	struct p_policy *has = name ? policy_find(p, name) : NULL;
+	char gone[64];
+
+	if (!has) {
+		reply_fail(reply, -ENOENT, "there is no policy %.63s",
+			   name ? name : "without a name");
+		return;
+	}
+	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)
+		if (!strcmp(v->policy, name)) {
+			reply_fail(reply, -EBUSY,
+				   "vDisk %s has policy %s: give it another "
+				   "first",
+				   v->name, name);
+			return;
+		}
+	memcpy(gone, has->name, sizeof(gone));
+	p->policies--;
+	memmove(has, has + 1,
+		(size_t)(p->policy + p->policies - has) * sizeof(*has));
+	memory_write(p);
+	p->host.emit("policy_gone", json_pack("{s:s}", "name", gone),
+		     p->host.arg);
+	reply_ok(reply);
+}
+
+/* ---- faults and shapes -------------------------------------------------- */
+
+static void act_answer(struct provider *p, const json_t *act,
+		       struct reply *reply)
+{
+	struct err err = { 0 };
+
+	if (provider_act(p, act, "operator", &err))
+		reply_err(reply, &err);
+	else
+		reply_ok(reply);
+}
+
+static void ask_fault(struct provider *p, const json_t *request,
+		      struct reply *reply)
+{
+	json_t *act = json_copy((json_t *)request);
+
+	/* a plan's phase says kind fault, a request names the target's kind */
+	if (!json_object_get(act, "text") && !json_object_get(act, "action"))
+		json_object_set_new(act, "action", json_string(""));
+	act_answer(p, act, reply);
+	json_decref(act);
+}
+
+static void shape_answer(struct provider *p, const char *kind,
+			 const json_t *request, struct reply *reply)
+{
+	json_t *act = json_copy((json_t *)request);
+
+	json_object_set_new(act, "kind", json_string(kind));
+	json_object_del(act, "action");
+	act_answer(p, act, reply);
+	json_decref(act);
+}
+
+static void ask_link_set(struct provider *p, const json_t *request,
+			 struct reply *reply)
+{
+	shape_answer(p, "link", request, reply);
+}
+
+static void ask_drive_set(struct provider *p, const json_t *request,
+			  struct reply *reply)
+{
+	shape_answer(p, "drive", request, reply);
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+static const struct {
+	const char *what;
+	void (*fn)(struct provider *p, const json_t *request,
+		   struct reply *reply);
+} rows[] = {
+	{ "policy_set", ask_policy_set },
+	{ "policy_delete", ask_policy_delete },
+	{ "vdisk_create", ask_vdisk_create },
+	{ "vdisk_delete", ask_vdisk_delete },
+	{ "vdisk_set", ask_vdisk_set },
+	{ "vdisk_verify", ask_vdisk_verify },
+	{ "fault", ask_fault },
+	{ "link_set", ask_link_set },
+	{ "drive_set", ask_drive_set },
+};
+
+bool provider_knows(const char *what)
+{
+	for (size_t k = 0; k < array_len(rows); k++)
+		if (!strcmp(rows[k].what, what))
+			return true;
+	return false;
+}
+
+void provider_ask(struct provider *p, const char *what, const json_t *request,
+		  struct reply *reply)
+{
+	if (p->opening) {
+		reply_fail(reply, -EBUSY, "cluster %s is being opened",
+			   p->name);
+		return;
+	}
+	for (size_t k = 0; k < array_len(rows); k++)
+		if (!strcmp(rows[k].what, what)) {
+			rows[k].fn(p, request, reply);
+			return;
+		}
+	reply_fail(reply, -ENOSYS, "this agent does not know \"%.32s\"", what);
+}

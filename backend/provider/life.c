@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ *   SHUT --life_open--> BUSY --> OPEN --life_close--> BUSY --> SHUT
+ *                        ^         |
+ *   (life_create) -------+         +--life_delete--> BUSY --> gone
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/provider/provider_priv.h"
+
+struct life {
+	struct p_vdisk *vdisk;
+	struct vdisk_slot slot[PARTS_MAX];
+	unsigned slots;
+	struct vdisk_policy policy; /* creating */
+	uint64_t size_bytes;
+	life_done_fn *done;
+	void *arg;
+};
+
+/* ---- the list ----------------------------------------------------------- */
+
+struct p_vdisk *vdisk_find(const struct provider *p, const char *name)
+{
+	struct p_vdisk *v = p->vdisks;
+
+	while (v && strcmp(v->name, name) != 0)
+		v = v->next;
+	return v;
+}
+
+/* At the end, so that they stand in the order they came. */
+struct p_vdisk *vdisk_add(struct provider *p, const char *name)
+{
+	struct p_vdisk **at = &p->vdisks, *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->provider = p;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	while (*at)
+		at = &(*at)->next;
+	*at = v;
+	return v;
+}
+
+void vdisk_remove(struct p_vdisk *v)
+{
+	struct p_vdisk **at = &v->provider->vdisks;
+
+	while (*at != v)
+		at = &(*at)->next;
+	*at = v->next;
+	free(v);
+}
+
+static struct life *life_new(struct p_vdisk *v, life_done_fn *done, void *arg)
+{
+	struct life *l = calloc(1, sizeof(*l));
+
+	id_assert(l);
+	l->vdisk = v;
+	l->done = done;
+	l->arg = arg;
+	return l;
+}
+
+static void life_end(struct life *l, int rc, const struct err *err)
+{
+	struct provider *p = l->vdisk->provider;
+	life_done_fn *done = l->done;
+	void *arg = l->arg;
+
+	free(l);
+	tend_soon(p);
+	done(rc, err, arg);
+}
+
+/* ---- open --------------------------------------------------------------- */
+
+static void on_changed(struct bdev *bdev, void *arg)
+{
+	struct p_vdisk *v = arg;
+
+	(void)bdev;
+	v->told = true;
+	tend_soon(v->provider);
+}
+
+static struct vdisk_spec spec_of(struct life *l)
+{
+	return (struct vdisk_spec) {
+		.cluster = l->vdisk->provider->name,
+		.name = l->vdisk->name,
+		.size_bytes = l->size_bytes,
+		.policy = l->policy,
+		.slot = l->slot,
+		.slots = l->slots,
+		.changed = on_changed,
+		.changed_arg = l->vdisk,
+	};
+}
+
+static void now_open(struct p_vdisk *v, struct bdev *bdev)
+{
+	v->bdev = bdev;
+	v->phase = PV_OPEN;
+	v->reason[0] = '\0';
+	v->parts = 0;
+	v->told = true;
+	v->provider->tidy = true;
+	memset(v->gone_ns, 0, sizeof(v->gone_ns));
+	memset(v->tried_ns, 0, sizeof(v->tried_ns));
+	vdisk_info(bdev, &v->info);
+}
+
+static void opened(int rc, const struct err *err, struct bdev *bdev, void *arg)
+{
+	struct life *l = arg;
+	struct p_vdisk *v = l->vdisk;
+
+	if (!rc) {
+		now_open(v, bdev);
+	} else {
+		place_drop(v->provider, l->slot, l->slots);
+		v->phase = PV_SHUT;
+		v->told = true;
+		snprintf(v->reason, sizeof(v->reason), "%s", err->text);
+	}
+	life_end(l, rc, err);
+}
+
+static void part_take(struct life *l, const struct p_part *part)
+{
+	struct vdisk_slot *slot = &l->slot[l->slots];
+	struct p_drive *d = part->drive;
+
+	if (stack_open(d, part->component, &slot->bdev, NULL))
+		return;
+	snprintf(slot->domain, sizeof(slot->domain), "%s", d->domain->name);
+	snprintf(slot->drive, sizeof(slot->drive), "%s", d->name);
+	snprintf(slot->component, sizeof(slot->component), "%s",
+		 part->component);
+	l->slots++;
+}
+
+void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
+{
+	struct provider *p = v->provider;
+	struct life *l = life_new(v, done, arg);
+	struct vdisk_spec spec;
+
+	v->phase = PV_BUSY;
+	v->shut_serial = p->drive_serial;
+	for (size_t k = 0; k < v->parts; k++)
+		part_take(l, &v->part[k]);
+	spec = spec_of(l);
+	vdisk_open(p->reactor, &spec, opened, l);
+}
+
+/* ---- create ------------------------------------------------------------- */
+
+static void created(int rc, const struct err *err, struct bdev *bdev, void *arg)
+{
+	struct life *l = arg;
+	struct p_vdisk *v = l->vdisk;
+	struct provider *p = v->provider;
+
+	if (!rc) {
+		now_open(v, bdev);
+		p->cluster_told = true;
+		memory_write(p);
+		life_end(l, 0, NULL);
+		return;
+	}
+	place_undo(p, l->slot, l->slots);
+	l->vdisk = NULL;
+	vdisk_remove(v);
+	l->done(rc, err, l->arg);
+	free(l);
+}
+
+/* What the request says the vDisk shall be: a policy's name, or its own. */
+static int create_policy(struct provider *p, const json_t *spec,
+			 const char **name, struct vdisk_policy *policy,
+			 struct err *err)
+{
+	const json_t *j = json_object_get(spec, "policy");
+	const struct p_policy *named;
+	int rc = 0;
+
+	*name = "";
+	if (json_is_string(j)) {
+		*name = json_string_value(j);
+		named = policy_find(p, *name);
+		if (!named)
+			return err_set(err, -ENOENT, "there is no policy %.63s",
+				       *name);
+		*policy = named->policy;
+	} else {
+		rc = doc_policy(spec, policy, "vdisk", err);
+	}
+	return rc ? rc : policy_fit(p, policy, policy, err);
+}
+
+static int create_check(struct life *l, struct provider *p, const json_t *spec,
+			const char **name, const char **policy, struct err *err)
+{
+	int rc = doc_name(spec, "name", 32, name, "vdisk", err);
+
+	if (!rc && vdisk_find(p, *name))
+		rc = err_set(err, -EEXIST, "there is a vDisk %s already",
+			     *name);
+	if (!rc)
+		rc = doc_bytes(spec, "size_bytes", 0, &l->size_bytes, "vdisk",
+			       err);
+	if (!rc && (!l->size_bytes || l->size_bytes % 4096))
+		rc = err_set(err, -EINVAL,
+			     "vdisk %s: the size must be a multiple of 4096 "
+			     "bytes, not %llu",
+			     *name, (unsigned long long)l->size_bytes);
+	if (!rc)
+		rc = create_policy(p, spec, policy, &l->policy, err);
+	return rc;
+}
+
+void life_create(struct provider *p, const json_t *spec, life_done_fn *done,
+		 void *arg)
+{
+	struct life *l = life_new(NULL, done, arg);
+	const char *name, *policy;
+	struct vdisk_spec vspec;
+	struct err err = { 0 };
+	int rc = create_check(l, p, spec, &name, &policy, &err);
+
+	if (!rc)
+		rc = place_slots(p, name, &l->policy, l->size_bytes, l->slot,
+				 &l->slots, &err);
+	if (rc) {
+		free(l);
+		done(rc, &err, arg);
+		return;
+	}
+	l->vdisk = vdisk_add(p, name);
+	id_assert(l->vdisk);
+	l->vdisk->phase = PV_BUSY;
+	snprintf(l->vdisk->policy, sizeof(l->vdisk->policy), "%s", policy);
+	vspec = spec_of(l);
+	vdisk_create(p->reactor, &vspec, created, l);
+}
+
+/* ---- close, delete ------------------------------------------------------ */
+
+/* Where its members are, for opening it again. */
+static void parts_keep(struct p_vdisk *v)
+{
+	v->parts = 0;
+	for (unsigned k = 0; k < v->info.slots; k++) {
+		const struct vdisk_slot *slot = &v->info.slot[k];
+		struct p_drive *d =
+			drive_find(v->provider, slot->domain, slot->drive);
+		struct p_part *part = &v->part[v->parts];
+
+		if (!d)
+			continue;
+		part->drive = d;
+		part->epoch = v->info.epoch;
+		part->bytes =
+			slot_bytes(&v->info.policy, v->info.size_bytes, k);
+		memcpy(part->component, slot->component,
+		       sizeof(part->component));
+		v->parts++;
+	}
+}
+
+static void closed(void *arg)
+{
+	struct life *l = arg;
+
+	l->vdisk->phase = PV_SHUT;
+	life_end(l, 0, NULL);
+}
+
+void life_close(struct p_vdisk *v, life_done_fn *done, void *arg)
+{
+	struct life *l = life_new(v, done, arg);
+
+	id_assert(v->phase == PV_OPEN);
+	vdisk_info(v->bdev, &v->info);
+	parts_keep(v);
+	v->phase = PV_BUSY;
+	v->told = true;
+	snprintf(v->reason, sizeof(v->reason), "closed");
+	bdev_close(v->bdev, closed, l);
+	v->bdev = NULL;
+}
+
+static void deleted(void *arg)
+{
+	struct life *l = arg;
+	struct p_vdisk *v = l->vdisk;
+	struct provider *p = v->provider;
+
+	for (size_t k = 0; k < v->parts; k++) {
+		const struct p_part *part = &v->part[k];
+
+		if (!drive_is_there(part->drive))
+			tell_log(p, "warn",
+				 "a component of %s stays on %s:%s, which is "
+				 "not there",
+				 v->name, part->drive->domain->name,
+				 part->drive->name);
+		else
+			component_remove(part->drive, part->component,
+					 part->bytes);
+	}
+	tell_vdisk_gone(p, v->name);
+	p->cluster_told = true;
+	vdisk_remove(v);
+	memory_write(p);
+	tend_soon(p);
+	l->done(0, NULL, l->arg);
+	free(l);
+}
+
+void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg)
+{
+	struct life *l = life_new(v, done, arg);
+
+	if (v->phase == PV_OPEN) {
+		vdisk_info(v->bdev, &v->info);
+		parts_keep(v);
+		v->phase = PV_BUSY;
+		bdev_close(v->bdev, deleted, l);
+		v->bdev = NULL;
+		return;
+	}
+	v->phase = PV_BUSY;
+	deleted(l);
+}

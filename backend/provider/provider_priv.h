@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Inside of the embedded provider.
+ *
+ *   doc.c      reads the cluster document
+ *   scan.c     looks at drives and labels, on another thread
+ *   stack.c    opens and closes a component with its layers
+ *   place.c    chooses drives for components
+ *   life.c     a vDisk is opened, created, deleted, closed
+ *   tend.c     what is done by itself: rebuild, migration, reopening, tidying
+ *   policy.c   named policies and the memory of them
+ *   fault.c    what is done to drives, domains and links
+ *   tell.c     events
+ *   ask.c      requests
+ *
+ *   provider -- domain -- drive (hub, link of its shape)
+ *            -- vdisk                                    by names
+ *            -- policy
+ */
+#ifndef BACKEND_PROVIDER_PROVIDER_PRIV_H
+#define BACKEND_PROVIDER_PROVIDER_PRIV_H
+
+#include "backend/provider/port.h"
+#include "backend/provider/provider.h"
+#include "engine/bdev/layers.h"
+#include "engine/drive.h"
+#include "engine/vdisk/vdisk.h"
+
+#define PLACE_NAME 32 /* of domains and drives, as labels hold them */
+#define VDISK_NAME 64
+#define PARTS_MAX (2 * VDISK_MEMBERS_MAX)
+
+struct p_domain;
+
+enum p_drive_state { P_DRIVE_OK, P_DRIVE_OFFLINE, P_DRIVE_FAILED };
+
+struct p_drive {
+	char name[PLACE_NAME];
+	char *path;
+	uint64_t most_bytes; /* a directory: what it may use; 0: all */
+	struct p_domain *domain;
+	struct drive *drive; /* NULL: not open */
+	enum p_drive_state state;
+	bool pulled; /* by a fault of its own, not its domain's */
+	char reason[256];
+	enum drive_kind kind;
+	uint64_t size_bytes, used_bytes;
+	struct link_opts shape;
+	uint64_t slow_ns; /* a fault's, on top of the shape's latency */
+	struct link *link;
+	struct hub hub;
+	struct hub_stats told; /* at the last usage event */
+	uint64_t told_link_busy_ns;
+};
+
+struct p_domain {
+	char name[PLACE_NAME];
+	struct link_opts shape;
+	struct link *link;
+	struct link_stats told;
+	struct p_drive *drive;
+	size_t drives;
+	bool offline;
+};
+
+struct p_policy {
+	char name[64];
+	struct vdisk_policy policy; /* k 0: by the number of domains */
+};
+
+/* A component that may belong to a vDisk: found by its label. */
+struct p_part {
+	struct p_drive *drive;
+	char component[64];
+	uint64_t epoch, bytes;
+};
+
+enum p_phase {
+	PV_SHUT, /* not open: `reason` says why */
+	PV_BUSY, /* being opened, made, closed, deleted */
+	PV_OPEN,
+};
+
+struct p_vdisk {
+	struct provider *provider;
+	struct p_vdisk *next;
+	char name[VDISK_NAME];
+	char policy[64]; /* "" : of its own */
+	enum p_phase phase;
+	struct bdev *bdev;      /* PV_OPEN */
+	struct vdisk_info info; /* the newest known */
+	char reason[512];
+	bool told; /* an event is due */
+	uint64_t told_ns;
+	bool replacing; /* vdisk_replace() has not answered */
+	bool moving;    /* vdisk_migrate() has not answered */
+	bool verifying;
+	bool wanted; /* `want` is to be reached by migration */
+	struct vdisk_policy want;
+	uint64_t gone_ns[VDISK_MEMBERS_MAX];  /* when a member went; 0: there */
+	bool away[VDISK_MEMBERS_MAX];         /* its drive was not there then */
+	uint64_t tried_ns[VDISK_MEMBERS_MAX]; /* the last attempt to replace */
+	unsigned shut_serial; /* provider's, at the last attempt to open */
+	struct p_part part[PARTS_MAX]; /* known while it is not open */
+	size_t parts;
+	uint64_t mismatches;
+};
+
+struct provider {
+	struct reactor *reactor;
+	struct provider_host host;
+	char name[64], title[128];
+	bool is_virtual, create;
+	uint64_t absent_ns;
+	struct p_domain *domain;
+	size_t domains;
+	struct p_policy *policy;
+	size_t policies;
+	struct p_vdisk *vdisks;
+	json_t *doc_vdisks; /* to be made */
+	size_t doc_next;
+
+	void (*opened)(int rc, const struct err *err, void *arg);
+	void *opened_arg;
+	void (*closed)(void *arg);
+	void *closed_arg;
+	bool opening, closing, running;
+	bool cluster_told;     /* an event is due */
+	bool tidy;             /* components may be left over */
+	unsigned drive_serial; /* grows when a drive comes back */
+	unsigned naming;       /* of new components */
+	struct timer tend, usage, shut;
+	uint64_t usage_ns, usage_every_ns;
+};
+
+/* ---- doc.c -------------------------------------------------------------- */
+int doc_read(struct provider *p, const json_t *doc, struct err *err);
+/* {rate_bytes_s, rate_iops, latency_us} or null */
+int doc_shape(const json_t *j, struct link_opts *shape, const char *where,
+	      struct err *err);
+/* raid, ftt, k, stripe_unit_bytes */
+int doc_policy(const json_t *j, struct vdisk_policy *policy, const char *where,
+	       struct err *err);
+/* A name of 1 to max [A-Za-z0-9._-]; -EINVAL. */
+int doc_name(const json_t *j, const char *key, size_t max, const char **name,
+	     const char *where, struct err *err);
+/* A whole number of bytes; unset when it is not there. */
+int doc_bytes(const json_t *j, const char *key, uint64_t unset, uint64_t *bytes,
+	      const char *where, struct err *err);
+
+/* ---- scan.c ------------------------------------------------------------- */
+/* Claims drives where the document says create, finds components; drives and
+ * vDisks (phase SHUT, with parts) stand in p when done(arg) runs. */
+void scan_start(struct provider *p, void (*done)(void *arg), void *arg);
+
+/* ---- stack.c ------------------------------------------------------------ */
+int stack_open(struct p_drive *d, const char *component, struct bdev **bdev,
+	       struct err *err);
+/* Closes it if it is open and nobody has closed it yet: for what was offered
+ * to a vDisk that did not take it. */
+void stack_drop(struct p_drive *d, const char *component);
+struct p_drive *drive_find(const struct provider *p, const char *domain,
+			   const char *drive);
+/* "n2:d1"; NULL: no such drive */
+struct p_drive *drive_named(const struct provider *p, const char *target);
+struct p_domain *domain_find(const struct provider *p, const char *name);
+bool drive_is_there(const struct p_drive *d);
+uint64_t drive_free(const struct p_drive *d);
+int component_make(struct p_drive *d, const char *component, uint64_t bytes,
+		   struct err *err);
+void component_remove(struct p_drive *d, const char *component, uint64_t bytes);
+
+/* ---- place.c ------------------------------------------------------------ */
+/*
+ * Makes and opens a new component for each slot of a policy, on distinct
+ * domains, by free space. On failure nothing is left. slots: how many.
+ */
+int place_slots(struct provider *p, const char *vdisk,
+		const struct vdisk_policy *policy, uint64_t size_bytes,
+		struct vdisk_slot *slot, unsigned *slots, struct err *err);
+/* Closes what no vDisk took. */
+void place_drop(struct provider *p, const struct vdisk_slot *slot,
+		unsigned slots);
+/* And has the components deleted, soon. */
+void place_undo(struct provider *p, const struct vdisk_slot *slot,
+		unsigned slots);
+/* A drive for member `index` of a vDisk whose own is gone: in a domain no
+ * other member is in. -ENOSPC with the reason. */
+int place_spare(struct provider *p, const struct vdisk_info *info,
+		unsigned index, struct vdisk_slot *slot, struct err *err);
+uint64_t slot_bytes(const struct vdisk_policy *policy, uint64_t size_bytes,
+		    unsigned index);
+unsigned domains_there(const struct provider *p);
+
+/* ---- life.c ------------------------------------------------------------- */
+struct p_vdisk *vdisk_find(const struct provider *p, const char *name);
+struct p_vdisk *vdisk_add(struct provider *p, const char *name);
+void vdisk_remove(struct p_vdisk *v);
+/* done(rc, err, arg) once, later or now. */
+typedef void life_done_fn(int rc, const struct err *err, void *arg);
+void life_open(struct p_vdisk *v, life_done_fn *done, void *arg);
+void life_create(struct provider *p, const json_t *spec, life_done_fn *done,
+		 void *arg);
+void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg);
+/* To SHUT, keeping in mind where its parts are. */
+void life_close(struct p_vdisk *v, life_done_fn *done, void *arg);
+
+/* ---- tend.c ------------------------------------------------------------- */
+void tend_start(struct provider *p);
+void tend_stop(struct provider *p);
+/* Looks at everything soon. */
+void tend_soon(struct provider *p);
+
+/* ---- policy.c ----------------------------------------------------------- */
+struct p_policy *policy_find(const struct provider *p, const char *name);
+int policy_put(struct provider *p, const char *name,
+	       const struct vdisk_policy *policy);
+/* Fits to the domains there are; the caller's policy is unchanged. */
+int policy_fit(const struct provider *p, const struct vdisk_policy *policy,
+	       struct vdisk_policy *fit, struct err *err);
+bool policy_same(const struct vdisk_policy *a, const struct vdisk_policy *b);
+/* What was set and given in earlier lives of this cluster. */
+void memory_read(struct provider *p);
+void memory_vdisks(struct provider *p);
+void memory_write(struct provider *p);
+unsigned policy_ftt(const struct vdisk_policy *policy);
+
+/* ---- tell.c ------------------------------------------------------------- */
+void tell_cluster(struct provider *p);
+void tell_policy(struct provider *p, const struct p_policy *policy);
+void tell_vdisk(struct p_vdisk *v);
+void tell_vdisk_gone(struct provider *p, const char *name);
+void tell_log(struct provider *p, const char *level, const char *fmt, ...)
+	ID_PRINTF(3, 4);
+void tell_fault(struct provider *p, const char *text, const char *kind,
+		const char *target, const char *by);
+void tell_usage(struct timer *timer);
+const char *vdisk_state_word(const struct p_vdisk *v);
+
+#endif

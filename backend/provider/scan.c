@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Looks at every drive of the document, claims what may be claimed, and reads
+ * the labels of what stands on them, with a reactor of its own on a thread of
+ * its own. The provider touches nothing of this until it is over.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/agent/chores.h"
+#include "backend/provider/provider_priv.h"
+
+struct scan {
+	struct provider *provider;
+	struct reactor *reactor;
+	void (*done)(void *arg);
+	void *arg;
+};
+
+/* ---- one drive ---------------------------------------------------------- */
+
+static void drive_fails(struct p_drive *d, const char *reason)
+{
+	d->state = P_DRIVE_FAILED;
+	snprintf(d->reason, sizeof(d->reason), "%s",
+		 *reason ? reason : "cannot be opened");
+}
+
+/* mkdir -p, for a lab that makes itself. */
+static void dirs_make(const char *path)
+{
+	char *copy = strdup(path);
+
+	for (char *at = copy ? copy + 1 : NULL; at && *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		mkdir(copy, 0700);
+		*at = '/';
+	}
+	if (copy)
+		mkdir(copy, 0700);
+	free(copy);
+}
+
+/* Ours, or made ours if it is empty and the document says create. */
+static bool drive_take(struct scan *s, struct p_drive *d,
+		       struct drive_facts *facts)
+{
+	const struct provider *p = s->provider;
+	struct err err = { 0 };
+	struct stat st;
+	int rc;
+
+	if (p->create && stat(d->path, &st) && errno == ENOENT)
+		dirs_make(d->path);
+	rc = drive_probe(d->path, facts, &err);
+	if (!rc && facts->verdict == DRIVE_EMPTY && p->create)
+		rc = drive_claim(d->path, p->name, NULL, &err);
+	if (!rc)
+		rc = drive_probe(d->path, facts, &err);
+	d->kind = facts->kind;
+	if (rc)
+		drive_fails(d, err.text);
+	else if (facts->verdict == DRIVE_EMPTY)
+		drive_fails(d, "is not claimed: drive claim makes it a drive");
+	else if (facts->verdict != DRIVE_OURS)
+		drive_fails(d, facts->reason);
+	else if (strcmp(facts->cluster, p->name) != 0)
+		snprintf(err.text, sizeof(err.text),
+			 "belongs to cluster %s: release it there first",
+			 facts->cluster);
+	else
+		return true;
+	if (d->state != P_DRIVE_FAILED)
+		drive_fails(d, err.text);
+	return false;
+}
+
+/* ---- components --------------------------------------------------------- */
+
+static struct p_vdisk *vdisk_of(struct provider *p,
+				const struct vdisk_label_facts *facts)
+{
+	struct p_vdisk *v;
+
+	for (v = p->vdisks; v; v = v->next)
+		if (!memcmp(v->info.uuid, facts->uuid, sizeof(facts->uuid)))
+			return v;
+	v = vdisk_add(p, facts->name);
+	if (v)
+		memcpy(v->info.uuid, facts->uuid, sizeof(facts->uuid));
+	return v;
+}
+
+/* What the newest label says is shown until it is open, or if it never is. */
+static void facts_keep(struct p_vdisk *v, const struct vdisk_label_facts *facts)
+{
+	struct vdisk_info *info = &v->info;
+
+	if (v->parts && facts->epoch <= info->epoch)
+		return;
+	snprintf(info->name, sizeof(info->name), "%s", facts->name);
+	info->epoch = facts->epoch;
+	info->policy = facts->policy;
+	info->size_bytes = facts->size_bytes;
+	info->slots = facts->slots;
+	memcpy(info->slot, facts->slot, sizeof(info->slot));
+}
+
+static void component_look(struct scan *s, struct p_drive *d,
+			   struct drive *drive,
+			   const struct drive_component *component)
+{
+	const char *id = component->id;
+	struct vdisk_label_facts facts;
+	struct bdev *bdev;
+	struct p_vdisk *v;
+	int rc;
+
+	if (drive_component_open(drive, id, &bdev, NULL))
+		return;
+	rc = vdisk_label_probe(bdev, &facts, NULL);
+	bdev_close_sync(bdev);
+	if (rc == -ENOENT) /* its making was cut short: nothing is on it */
+		drive_component_delete(drive, id, NULL);
+	if (rc || strcmp(facts.cluster, s->provider->name) != 0)
+		return;
+	v = vdisk_of(s->provider, &facts);
+	if (!v || v->parts == PARTS_MAX)
+		return;
+	facts_keep(v, &facts);
+	v->part[v->parts].drive = d;
+	v->part[v->parts].epoch = facts.epoch;
+	v->part[v->parts].bytes = component->size_bytes;
+	snprintf(v->part[v->parts].component, sizeof(v->part[0].component),
+		 "%s", id);
+	v->parts++;
+}
+
+static void drive_look(struct scan *s, struct p_drive *d)
+{
+	struct drive_component *list = NULL;
+	struct drive_facts facts = { 0 };
+	struct drive *drive = NULL;
+	struct err err = { 0 };
+	size_t count = 0;
+	int rc;
+
+	if (!drive_take(s, d, &facts))
+		return;
+	rc = drive_open(s->reactor, d->path, d->name, &drive, &err);
+	if (!rc)
+		rc = drive_list(drive, &list, &count, &err);
+	for (size_t k = 0; k < count && !rc; k++)
+		component_look(s, d, drive, &list[k]);
+	free(list);
+	list = NULL;
+	/* again, as some may be gone */
+	if (!rc)
+		rc = drive_list(drive, &list, &count, &err);
+	d->used_bytes = 0;
+	for (size_t k = 0; k < count && !rc; k++)
+		d->used_bytes += list[k].size_bytes;
+	if (!rc)
+		drive_facts(drive, &facts);
+	d->size_bytes = d->most_bytes ? d->most_bytes
+			: d->kind == DRIVE_DIR
+				? d->used_bytes + facts.free_bytes
+				: facts.size_bytes;
+	free(list);
+	drive_close(drive);
+	if (rc)
+		drive_fails(d, err.text);
+}
+
+/* ---- names that two have ------------------------------------------------ */
+
+/* A vDisk deleted and made anew while a drive was away leaves parts of the old
+ * one: the one with more of them is meant. */
+static void twins_drop(struct provider *p)
+{
+	struct p_vdisk *v = p->vdisks, *next;
+
+	for (; v; v = next) {
+		bool lesser = false;
+
+		next = v->next;
+		for (struct p_vdisk *o = p->vdisks; o; o = o->next)
+			if (o != v && !strcmp(o->name, v->name) &&
+			    (o->parts > v->parts ||
+			     (o->parts == v->parts &&
+			      o->info.epoch > v->info.epoch)))
+				lesser = true;
+		if (lesser)
+			vdisk_remove(v);
+	}
+}
+
+/* ---- the chore ---------------------------------------------------------- */
+
+static void scan_work(void *arg)
+{
+	const struct reactor_opts opts = { .kind = REACTOR_THREADS,
+					   .workers = 1,
+					   .name = "scan" };
+	struct scan *s = arg;
+	struct provider *p = s->provider;
+	struct err err = { 0 };
+	int rc = reactor_new(&opts, &s->reactor, &err);
+
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t d = 0; d < p->domain[k].drives; d++) {
+			if (rc)
+				drive_fails(&p->domain[k].drive[d], err.text);
+			else
+				drive_look(s, &p->domain[k].drive[d]);
+		}
+	twins_drop(p);
+	reactor_free(s->reactor);
+}
+
+static void scan_done(void *arg)
+{
+	struct scan *s = arg;
+
+	s->done(s->arg);
+	free(s);
+}
+
+void scan_start(struct provider *p, void (*done)(void *arg), void *arg)
+{
+	struct scan *s = calloc(1, sizeof(*s));
+
+	id_assert(s);
+	*s = (struct scan) { .provider = p, .done = done, .arg = arg };
+	chores_start(p->host.chores, scan_work, scan_done, s);
+}
