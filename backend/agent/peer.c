@@ -84,8 +84,7 @@ static int marks_read(const json_t *from, struct spool_mark *mark,
 		return 0;
 	if (!json_is_array(from) || json_array_size(from) > PEER_MARKS_MAX)
 		return -EINVAL;
-	json_array_foreach(from, k, pair)
-	{
+	json_array_foreach(from, k, pair) {
 		const json_t *i = json_array_get(pair, 0);
 		const json_t *n = json_array_get(pair, 1);
 

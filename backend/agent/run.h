@@ -20,7 +20,7 @@ struct work;
 int run_new(struct work *work, const json_t *request, struct run **run,
 	    struct err *err);
 /* work_run_over() follows once, when nothing is in flight any more. */
-void run_start(struct run *run);
+void run_start(struct run *run, const json_t *plan);
 void run_pause(struct run *run, bool pause);
 void run_stop(struct run *run, const char *reason);
 const char *run_id(const struct run *run);

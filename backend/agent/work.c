@@ -203,7 +203,7 @@ static void do_run_start(struct work *w, const json_t *request,
 		reply_err(reply, &err);
 	else {
 		reply_ok(reply);
-		run_start(w->run);
+		run_start(w->run, json_object_get(request, "plan"));
 	}
 }
 

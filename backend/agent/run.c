@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ *   conductor --job_start, prefill, act--> run --> load, prefill, provider
+ *             <--began, sample, ended-----     <-- callbacks
+ *
+ * What the engine tells comes back to the conductor from tasks of the run's
+ * own, never from inside the call that caused it.
+ */
+#include "backend/agent/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/agent/run_workload.h"
+#include "backend/agent/work_priv.h"
+#include "backend/event.h"
+#include "backend/provider/provider.h"
+#include "backend/run/conductor.h"
+#include "engine/load/load.h"
+
+struct run {
+	struct work *work;
+	struct reactor *reactor;
+	struct provider *provider;
+	struct conductor *conductor;
+	char id[64];
+	struct timer wake;
+	struct workload workload;
+	struct load *load;
+	uint64_t job_ns; /* when the job began */
+	struct prefill *prefill;
+	uint64_t prefill_bytes;
+	bool open_loop, over_posted;
+	struct task over;
+};
+
+/* ---- coming back -------------------------------------------------------- */
+
+enum back_kind { BACK_BEGAN, BACK_ENDED, BACK_STEP };
+
+struct back {
+	struct task task;
+	struct run *run;
+	enum back_kind kind;
+	bool filled; /* the prefill is over */
+	int result;
+	char reason[512];
+};
+
+static void over_run(struct task *task)
+{
+	struct run *run = container_of(task, struct run, over);
+
+	work_run_over(run->work);
+}
+
+/* After anything that may have ended the run. */
+static void run_settle(struct run *run)
+{
+	if (run->over_posted || !conductor_over(run->conductor) || run->load ||
+	    run->prefill)
+		return;
+	run->over_posted = true;
+	timer_cancel(run->reactor, &run->wake);
+	provider_interval_set(run->provider, 1000000);
+	provider_run_set(run->provider, false, NULL);
+	run->over.fn = over_run;
+	reactor_post(run->reactor, &run->over);
+}
+
+static void back_run(struct task *task)
+{
+	struct back *b = container_of(task, struct back, task);
+	struct conductor *c = b->run->conductor;
+
+	if (b->kind == BACK_BEGAN) {
+		conductor_job_began(c);
+	} else if (b->kind == BACK_ENDED) {
+		load_free(b->run->load);
+		b->run->load = NULL;
+		conductor_job_ended(c, b->result, b->reason);
+	} else {
+		if (b->filled) {
+			prefill_free(b->run->prefill);
+			b->run->prefill = NULL;
+		}
+		conductor_step_done(c, b->result, b->reason);
+	}
+	run_settle(b->run);
+	free(b);
+}
+
+static struct back *back(struct run *run, enum back_kind kind, int result,
+			 const char *reason)
+{
+	struct back *b = calloc(1, sizeof(*b));
+
+	id_assert(b);
+	b->run = run;
+	b->kind = kind;
+	b->result = result;
+	snprintf(b->reason, sizeof(b->reason), "%s", reason ? reason : "");
+	b->task.fn = back_run;
+	reactor_post(run->reactor, &b->task);
+	return b;
+}
+
+/* ---- samples ------------------------------------------------------------ */
+
+static json_t *dir_json(const struct load_dir *dir, bool open_loop)
+{
+	json_t *j = json_pack(
+		"{s:I, s:I, s:I, s:o}", "ops", (json_int_t)dir->ops, "bytes",
+		(json_int_t)dir->bytes, "errors", (json_int_t)dir->errors,
+		"svc", event_hist_encode(&dir->service));
+
+	if (j && open_loop)
+		json_object_set_new(j, "rsp",
+				    event_hist_encode(&dir->response));
+	return j;
+}
+
+static uint64_t us_since(const struct run *run, uint64_t ns)
+{
+	return ns > run->job_ns ? (ns - run->job_ns) / USEC_NS : 0;
+}
+
+static json_t *sample_json(const struct run *run, const struct load_sample *s)
+{
+	uint64_t from_us = us_since(run, s->from_ns);
+	json_t *j;
+
+	j = json_pack("{s:I, s:I, s:i, s:o, s:o}", "from_us",
+		      (json_int_t)from_us, "len_us",
+		      (json_int_t)(us_since(run, s->to_ns) - from_us),
+		      "inflight", (int)s->inflight, "read",
+		      dir_json(&s->read, run->open_loop), "write",
+		      dir_json(&s->write, run->open_loop));
+	if (!j)
+		return NULL;
+	if (run->open_loop) {
+		json_object_set_new(j, "scheduled",
+				    json_integer((json_int_t)s->scheduled));
+		json_object_set_new(j, "backlog",
+				    json_integer((json_int_t)s->backlog));
+	}
+	if (s->bound & LOAD_BOUND_CPU)
+		json_object_set_new(j, "bound", json_pack("[s]", "generator"));
+	return j;
+}
+
+static void on_sample(const struct load_sample *s, void *arg)
+{
+	struct run *run = arg;
+	uint64_t n = s->read.service.count + s->write.service.count;
+	uint64_t sum = s->read.service.sum_ns + s->write.service.sum_ns;
+	const struct conductor_sample told = {
+		.from_us = us_since(run, s->from_ns),
+		.len_us = us_since(run, s->to_ns) - us_since(run, s->from_ns),
+		.ops = s->read.ops + s->write.ops,
+		.errors = s->read.errors + s->write.errors,
+		.mean_us = n ? (double)sum / 1e3 / (double)n : 0.0,
+		.bound = s->bound,
+		.last_error = s->last_error,
+	};
+	json_t *body = sample_json(run, s);
+
+	if (body)
+		conductor_stamp(run->conductor, body);
+	work_emit(run->work, "sample", body);
+	conductor_job_sample(run->conductor, &told);
+}
+
+/* ---- jobs --------------------------------------------------------------- */
+
+static void on_stopped(void *arg)
+{
+	struct run *run = arg;
+
+	back(run, BACK_ENDED, 0, NULL);
+}
+
+static int job_begin(struct run *run, const struct conductor_job *job,
+		     struct err *err)
+{
+	struct load_opts opts = {
+		.workload = &run->workload,
+		.rate = { .iops = job->iops,
+			  .schedule =
+				  job->poisson ? LOAD_POISSON : LOAD_UNIFORM,
+			  .outstanding = job->outstanding },
+		.targets = 1,
+		.seed = job->seed,
+		.interval_ns = job->interval_us * USEC_NS,
+		.sample = on_sample,
+		.stopped = on_stopped,
+		.arg = run,
+	};
+	int rc = run_workload_read(job->workload, &run->workload, err);
+
+	if (rc)
+		return rc;
+	opts.target[0] = provider_vdisk(run->provider, job->vdisk, err);
+	if (!opts.target[0])
+		return -ENODEV;
+	run->open_loop = job->iops > 0.0;
+	run->job_ns = reactor_now(run->reactor);
+	opts.start_ns = run->job_ns;
+	return load_start(run->reactor, &opts, &run->load, err);
+}
+
+static void host_job_start(void *arg, const struct conductor_job *job)
+{
+	struct run *run = arg;
+	struct err err = { 0 };
+	int rc = job_begin(run, job, &err);
+
+	if (rc)
+		back(run, BACK_ENDED, rc, err.text);
+	else
+		back(run, BACK_BEGAN, 0, NULL);
+}
+
+static void host_job_stop(void *arg)
+{
+	struct run *run = arg;
+
+	if (run->load)
+		load_stop(run->load);
+}
+
+static void host_job_pause(void *arg, bool pause)
+{
+	struct run *run = arg;
+
+	if (run->load)
+		load_pause(run->load, pause);
+}
+
+/* ---- prefill ------------------------------------------------------------ */
+
+static void on_progress(uint64_t done_bytes, void *arg)
+{
+	struct run *run = arg;
+
+	conductor_progress(run->conductor, done_bytes, run->prefill_bytes);
+}
+
+static void on_filled(int result, void *arg)
+{
+	struct run *run = arg;
+
+	back(run, BACK_STEP, result, result ? strerror(-result) : NULL)
+		->filled = true;
+}
+
+static void host_prefill(void *arg, const char *vdisk, const json_t *phase)
+{
+	struct run *run = arg;
+	struct err err = { 0 };
+	json_t *ratio = json_object_get(phase, "compress_ratio");
+	struct prefill_opts opts = {
+		.target = provider_vdisk(run->provider, vdisk, &err),
+		.compress_ratio =
+			json_is_number(ratio) ? json_number_value(ratio) : 1.0,
+		.seed = 1,
+		.progress = on_progress,
+		.done = on_filled,
+		.arg = run,
+	};
+	int rc = opts.target ? 0 : -ENODEV;
+
+	if (!rc) {
+		run->prefill_bytes = opts.target->limits.size_bytes;
+		rc = prefill_start(run->reactor, &opts, &run->prefill, &err);
+	}
+	if (rc)
+		back(run, BACK_STEP, rc, err.text);
+}
+
+static void host_prefill_stop(void *arg)
+{
+	struct run *run = arg;
+
+	if (run->prefill)
+		prefill_stop(run->prefill);
+}
+
+/* ---- the rest of the host ----------------------------------------------- */
+
+static uint64_t host_now_us(void *arg)
+{
+	struct run *run = arg;
+
+	return reactor_now(run->reactor) / USEC_NS;
+}
+
+static void on_wake(struct timer *timer)
+{
+	struct run *run = container_of(timer, struct run, wake);
+
+	conductor_tick(run->conductor);
+	run_settle(run);
+}
+
+static void host_wake_at(void *arg, uint64_t at_us)
+{
+	struct run *run = arg;
+
+	if (at_us > UINT64_MAX / USEC_NS)
+		timer_cancel(run->reactor, &run->wake);
+	else /* not before: round up */
+		timer_arm(run->reactor, &run->wake, (at_us + 1) * USEC_NS - 1);
+}
+
+static void host_emit(void *arg, const char *e, json_t *body)
+{
+	struct run *run = arg;
+
+	work_emit(run->work, e, body);
+}
+
+static void host_act(void *arg, const json_t *phase)
+{
+	struct run *run = arg;
+	struct err err = { 0 };
+	int rc = provider_act(run->provider, phase, "plan", &err);
+
+	back(run, BACK_STEP, rc, err.text);
+}
+
+static bool host_vdisk_is(void *arg, const char *vdisk, const char *state)
+{
+	struct run *run = arg;
+
+	return !strcmp(provider_vdisk_state(run->provider, vdisk), state);
+}
+
+/* ---- life --------------------------------------------------------------- */
+
+static int id_take(struct run *run, const json_t *request, struct err *err)
+{
+	const char *id = json_string_value(json_object_get(request, "run"));
+	size_t len = id ? strlen(id) : 0;
+
+	if (!len || len > 63)
+		return err_set(err, -EINVAL,
+			       "run_start: \"run\" must be an id of 1 to 63 "
+			       "bytes");
+	event_text(run->id, sizeof(run->id), id);
+	return 0;
+}
+
+static int conductor_make(struct run *run, const json_t *request,
+			  struct err *err)
+{
+	const struct conductor_host host = {
+		.arg = run,
+		.now_us = host_now_us,
+		.wake_at = host_wake_at,
+		.emit = host_emit,
+		.job_start = host_job_start,
+		.job_stop = host_job_stop,
+		.job_pause = host_job_pause,
+		.prefill = host_prefill,
+		.prefill_stop = host_prefill_stop,
+		.act = host_act,
+		.vdisk_is = host_vdisk_is,
+	};
+	const json_t *from = json_object_get(request, "resume_from");
+	json_int_t phase = json_integer_value(from);
+
+	if (from && !json_is_null(from) &&
+	    (!json_is_integer(from) || phase < 0 || phase > UINT16_MAX))
+		return err_set(err, -EINVAL,
+			       "run_start: \"resume_from\" must be a phase");
+	return conductor_new(json_object_get(request, "plan"), run->id,
+			     (unsigned)phase, json_object_get(request, "known"),
+			     &host, &run->conductor, err);
+}
+
+int run_new(struct work *work, const json_t *request, struct run **out,
+	    struct err *err)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int rc;
+
+	if (!run)
+		return err_set(err, -ENOMEM, "run_start: out of memory");
+	run->work = work;
+	run->reactor = work->opts.engine;
+	run->provider = work->provider;
+	run->wake.fn = on_wake;
+	rc = id_take(run, request, err);
+	if (!rc)
+		rc = conductor_make(run, request, err);
+	if (!rc)
+		rc = provider_run_set(run->provider, true, err);
+	if (rc) {
+		run_free(run);
+		return rc;
+	}
+	*out = run;
+	return 0;
+}
+
+static uint64_t interval_us(const json_t *plan)
+{
+	json_int_t ms =
+		json_integer_value(json_object_get(plan, "interval_ms"));
+
+	return ms > 0 ? (uint64_t)ms * 1000 : 1000000;
+}
+
+void run_start(struct run *run, const json_t *plan)
+{
+	work_status(run->work, run->id);
+	provider_interval_set(run->provider, interval_us(plan));
+	conductor_start(run->conductor);
+	run_settle(run);
+}
+
+void run_pause(struct run *run, bool pause)
+{
+	conductor_pause(run->conductor, pause);
+	run_settle(run);
+}
+
+void run_stop(struct run *run, const char *reason)
+{
+	conductor_stop(run->conductor, reason);
+	run_settle(run);
+}
+
+const char *run_id(const struct run *run)
+{
+	return run->id;
+}
+
+void run_free(struct run *run)
+{
+	if (!run)
+		return;
+	conductor_free(run->conductor);
+	free(run);
+}
