@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/event_fast.h"
+
 int64_t event_now_us(void)
 {
 	struct timespec ts;
@@ -152,7 +154,9 @@ int event_line_decode(const char *line, size_t len, json_t **json,
 	if (line_depth(line, len, EVENT_DEPTH_MAX) > EVENT_DEPTH_MAX)
 		return err_set(err, -EINVAL, "nested deeper than %d levels",
 			       EVENT_DEPTH_MAX);
-	*json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
+	*json = event_fast_decode(line, len);
+	if (!*json)
+		*json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
 	if (*json)
 		return 0;
 	if (json_error_code(&je) == json_error_out_of_memory)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "backend/event.h"
+#include "backend/event_fast.h"
 
 static json_t *sample_event(void)
 {
@@ -239,12 +240,73 @@ static void hist_hostile(void **state)
 	}
 }
 
+/* The fast decoder: what it takes it takes as jansson does. */
+static void fast_decoder(void **state)
+{
+	static const char *const takes[] = {
+		"{}",
+		"{\"a\":1}",
+		"{\"a\":[0,1,[],{}],\"b\":{\"c\":\"x y\"}}",
+		"{\"a\":true,\"b\":false,\"c\":null,\"d\":\"\"}",
+		"{\"a\":999999999999999999}",
+		"{\"a\":[0.1,1.5,0.0,312500000.25,0.00000000000001]}",
+		"{\"a\":0.12345678901234,\"b\":12345678901234.5}",
+	};
+	static const char *const leaves[] = {
+		"",
+		"[]",
+		"{",
+		"{\"a\":1",
+		"{\"a\":1,}",
+		"{\"a\":01}",
+		"{\"a\":1.}",
+		"{\"a\":.5}",
+		"{\"a\":00.5}",
+		"{\"a\":1.5.1}",
+		"{\"a\":12345678901234.123456789012345678}",
+		"{\"a\":0.1234567890123456}",
+		"{\"a\":1e3}",
+		"{\"a\":-1}",
+		"{\"a\": 1}",
+		"{\"a\":1}x",
+		"{\"a\":1,\"a\":2}",
+		"{\"a\":[1,]}",
+		"{\"a\":[,1]}",
+		"{\"a\":tru}",
+		"{\"a\":\"\\n\"}",
+		"{\"a\":\"\xc3\xbc\"}",
+		"{\"a\":\"x}",
+		"{\"a\":1000000000000000000}",
+		"{\"a\":99999999999999999999}",
+		"{\"a\"}",
+		"{a:1}",
+		"{\"a\":[[[[[[[[[[[[1]]]]]]]]]]]]}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(takes); i++) {
+		size_t len = strlen(takes[i]);
+		json_t *fast = event_fast_decode(takes[i], len);
+		json_t *slow = json_loadb(takes[i], len, 0, NULL);
+
+		assert_non_null(fast);
+		assert_true(json_equal(fast, slow));
+		json_decref(fast);
+		json_decref(slow);
+		for (size_t cut = 0; cut < len; cut++)
+			assert_null(event_fast_decode(takes[i], cut));
+	}
+	for (size_t i = 0; i < array_len(leaves); i++)
+		assert_null(event_fast_decode(leaves[i], strlen(leaves[i])));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(bad_lines),
 		cmocka_unit_test(long_lines),
+		cmocka_unit_test(fast_decoder),
 		cmocka_unit_test(text_is_clean),
 		cmocka_unit_test(hist_round_trip),
 		cmocka_unit_test(hist_hostile),

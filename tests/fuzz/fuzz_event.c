@@ -5,8 +5,22 @@
 
 #include "backend/analysis/analysis.h"
 #include "backend/event.h"
+#include "backend/event_fast.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What the fast decoder takes, jansson takes, and reads the same. */
+static void fast_is_right(const char *line, size_t len)
+{
+	json_t *fast = event_fast_decode(line, len), *slow;
+
+	if (!fast)
+		return;
+	slow = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	id_assert(slow && json_equal(fast, slow));
+	json_decref(fast);
+	json_decref(slow);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -22,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct err err;
 		json_t *event;
 
+		fast_is_right(at, nl ? len - 1 : len);
 		if (!event_decode(at, len, &event, &err)) {
 			model_apply(m, event, &err);
 			json_decref(event);
