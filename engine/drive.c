@@ -83,13 +83,18 @@ static bool id_valid(const char *id)
 	       strspn(id, allowed) == len && strcmp(id, DRIVE_MARK) != 0;
 }
 
-static const struct drive_kind_ops *kind_of(const char *path)
+static int kind_of(const char *path, const struct drive_kind_ops **ops,
+		   struct err *err)
 {
 	struct stat st;
 
-	if (stat(path, &st))
-		return NULL;
-	return S_ISDIR(st.st_mode) ? &drive_dir_ops : &drive_device_ops;
+	if (stat(path, &st)) {
+		const int code = errno == ENOENT ? -ENOENT : -EIO;
+
+		return err_set(err, code, "%s: %s", path, strerror(errno));
+	}
+	*ops = S_ISDIR(st.st_mode) ? &drive_dir_ops : &drive_device_ops;
+	return 0;
 }
 
 /* ---- claim -------------------------------------------------------------- */
@@ -166,12 +171,13 @@ int drive_claim(const char *path, const char *cluster, const char *destroy,
 int drive_open(struct reactor *r, const char *path, const char *name,
 	       struct drive **drive, struct err *err)
 {
-	const struct drive_kind_ops *ops = kind_of(path);
+	const struct drive_kind_ops *ops = NULL;
 	struct drive *d;
-	int rc;
+	int rc = kind_of(path, &ops, err);
 
-	if (!ops)
-		return err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (rc)
+		return rc;
+	id_assert(ops);
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return err_set(err, -ENOMEM, "%s: no memory", path);
@@ -211,6 +217,7 @@ int drive_release(const char *path, bool force, struct err *err)
 	rc = drive_open(NULL, path, NULL, &drive, err);
 	if (rc)
 		return rc;
+	id_assert(drive);
 	rc = drive_list(drive, &list, &count, err);
 	if (!rc && count && !force)
 		rc = err_set(err, -EBUSY,

@@ -44,11 +44,15 @@ struct mount {
 static bool mount_parse(const char *line, struct mount *m)
 {
 	const char *rest = strstr(line, " - ");
+	char number[32], *colon;
 
-	return rest &&
-	       sscanf(line, "%*u %*u %u:%u %*s %511s", &m->major, &m->minor,
-		      m->point) == 3 &&
-	       sscanf(rest + 3, "%31s %255s", m->fstype, m->source) == 2;
+	if (!rest ||
+	    sscanf(line, "%*s %*s %31s %*s %511s", number, m->point) != 2 ||
+	    sscanf(rest + 3, "%31s %255s", m->fstype, m->source) != 2)
+		return false;
+	m->major = (unsigned)strtoul(number, &colon, 10);
+	m->minor = *colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	return true;
 }
 
 /* The last mount of a device, as a later one hides earlier ones. */

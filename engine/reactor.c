@@ -316,9 +316,9 @@ static uint64_t turn_wait(struct reactor *r, uint64_t timeout_ns)
  */
 static uint64_t thread_busy_ns(void)
 {
-	unsigned long long cpu, queued;
 	struct timespec ts;
-	char buf[96];
+	char buf[96], *end = buf;
+	uint64_t ns = 0;
 	ssize_t n = -1;
 	const int fd =
 		open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -329,9 +329,11 @@ static uint64_t thread_busy_ns(void)
 	}
 	if (n > 0) {
 		buf[n] = '\0';
-		if (sscanf(buf, "%llu %llu", &cpu, &queued) == 2)
-			return cpu + queued;
+		ns = strtoull(buf, &end, 10);
+		ns += strtoull(end, &end, 10);
 	}
+	if (end != buf)
+		return ns;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
 }

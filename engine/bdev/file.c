@@ -113,11 +113,9 @@ static void file_submit(struct bdev *bdev, struct io *io)
 {
 	struct bdev_file *f = file_of(bdev);
 
-	if (id_likely(io->op == BDEV_READ))
-		file_rw(f, io);
-	else if (f->read_only)
+	if (id_unlikely(f->read_only && io->op != BDEV_READ))
 		bdev_complete_later(io, io->op == BDEV_FLUSH ? 0 : -EROFS);
-	else if (io->op == BDEV_WRITE)
+	else if (id_likely(io->op <= BDEV_WRITE))
 		file_rw(f, io);
 	else
 		file_other(f, io);

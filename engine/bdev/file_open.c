@@ -203,24 +203,21 @@ static void path_choose(struct bdev_file *f, struct reactor *r)
 static uint64_t queue_number(dev_t dev, const char *what)
 {
 	static const char *const up[] = { "", "../" };
-	unsigned long long n = 0;
-	char path[128];
+	char path[128], text[32] = "";
 
-	for (size_t i = 0; i < array_len(up); i++) {
+	for (size_t i = 0; i < array_len(up) && !text[0]; i++) {
 		FILE *file;
-		bool got;
 
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s",
 			 major(dev), minor(dev), up[i], what);
 		file = fopen(path, "re");
 		if (!file)
 			continue;
-		got = fscanf(file, "%llu", &n) == 1;
+		if (!fgets(text, sizeof(text), file))
+			text[0] = '\0';
 		fclose(file);
-		if (got)
-			return n;
 	}
-	return 0;
+	return strtoull(text, NULL, 10);
 }
 
 static int device_limits(struct bdev_file *f, const struct stat *st,
@@ -300,19 +297,21 @@ static int window_set(struct bdev_file *f, const struct bdev_file_opts *opts,
 		      uint64_t size_bytes, struct err *err)
 {
 	struct bdev_limits *l = &f->bdev.limits;
-	uint64_t len = opts->len_bytes;
+	const uint64_t rest =
+		size_bytes > opts->off_bytes ? size_bytes - opts->off_bytes : 0;
+	const uint64_t len = opts->len_bytes ? opts->len_bytes : rest;
 
-	if (opts->off_bytes >= size_bytes)
+	if (!rest)
 		return err_set(err, -EINVAL,
 			       "%s has %llu bytes, too few to begin at %llu",
 			       opts->path, (unsigned long long)size_bytes,
 			       (unsigned long long)opts->off_bytes);
-	if (!len)
-		len = size_bytes - opts->off_bytes;
-	if (len > size_bytes - opts->off_bytes)
-		return err_set(err, -EINVAL, "%s has %llu bytes, not %llu",
-			       opts->path, (unsigned long long)size_bytes,
-			       (unsigned long long)(opts->off_bytes + len));
+	if (len > rest)
+		return err_set(err, -EINVAL,
+			       "%s has %llu bytes, not %llu, from %llu on",
+			       opts->path, (unsigned long long)rest,
+			       (unsigned long long)len,
+			       (unsigned long long)opts->off_bytes);
 	if ((opts->off_bytes | len) & (l->block_bytes - 1))
 		return err_set(err, -EINVAL,
 			       "%s: %llu bytes at %llu are not a multiple of "
