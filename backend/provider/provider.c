@@ -296,6 +296,9 @@ void provider_snapshot(struct provider *p)
 
 int provider_run_set(struct provider *p, bool running, struct err *err)
 {
+	if (running && p->opening)
+		return err_set(err, -EBUSY, "cluster %s is being opened",
+			       p->name);
 	for (const struct p_vdisk *v = p->vdisks; running && v; v = v->next)
 		if (v->moving || v->wanted || v->verifying ||
 		    (v->phase == PV_OPEN && v->info.state == VDISK_MIGRATING))

@@ -143,6 +143,34 @@ static void progress_add(json_t *j, const struct vdisk_info *info)
 		bytes_add(j, "rate_bytes_s", info->rebuild_bytes_s);
 }
 
+/* Ours where we know better than an errno: a drive that is not there. */
+static void reason_add(json_t *j, const struct p_vdisk *v)
+{
+	const struct vdisk_info *info = &v->info;
+	const char *said = info->reason;
+	char text[160];
+	size_t at = 0;
+
+	if (v->phase != PV_OPEN || info->state == VDISK_HEALTHY) {
+		text_add(j, "reason", v->reason);
+		return;
+	}
+	for (unsigned k = 0; k < info->slots && at < sizeof(text); k++) {
+		const struct vdisk_slot *slot = &info->slot[k];
+		const struct p_drive *d =
+			drive_find(v->provider, slot->domain, slot->drive);
+
+		if (slot->state != MEMBER_MISSING || (d && drive_is_there(d)))
+			continue;
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       "%s%s:%s %s", at ? ", " : "",
+				       slot->domain, slot->drive,
+				       d ? "is offline" : "is not known");
+		said = text;
+	}
+	text_add(j, "reason", *v->reason ? v->reason : said);
+}
+
 void tell_vdisk(struct p_vdisk *v)
 {
 	const struct vdisk_info *info = &v->info;
@@ -168,8 +196,7 @@ void tell_vdisk(struct p_vdisk *v)
 		return;
 	if (open)
 		progress_add(j, info);
-	text_add(j, "reason",
-		 open && info->reason[0] ? info->reason : v->reason);
+	reason_add(j, v);
 	emit(v->provider, "vdisk", j);
 }
 

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Figures of the machine: read right, and left out where unknown. */
+#include "backend/agent/host.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_cpu(void **state)
+{
+	struct host_cpu cpu;
+
+	(void)state;
+	assert_int_equal(
+		host_cpu_parse("cpu  10 2 30 400 50 6 7 8 9 1\ncpu0 1 2 3 4\n",
+			       &cpu),
+		0);
+	assert_int_equal(cpu.busy, 10 + 2 + 30 + 6 + 7);
+	assert_int_equal(cpu.steal, 8);
+	assert_int_equal(cpu.total, 10 + 2 + 30 + 400 + 50 + 6 + 7 + 8);
+	/* old kernels have four columns */
+	assert_int_equal(host_cpu_parse("cpu 1 2 3 4\n", &cpu), 0);
+	assert_int_equal(cpu.total, 10);
+	assert_int_equal(host_cpu_parse("", &cpu), -EINVAL);
+	assert_int_equal(host_cpu_parse("intr 1 2 3 4", &cpu), -EINVAL);
+}
+
+static void test_mem(void **state)
+{
+	static const char text[] = "MemTotal:       24684096 kB\n"
+				   "MemFree:        20000000 kB\n"
+				   "MemAvailable:   23000000 kB\n";
+
+	(void)state;
+	assert_true(host_mem_parse(text, "MemTotal") == 24684096LL * 1024);
+	assert_true(host_mem_parse(text, "MemAvailable") == 23000000LL * 1024);
+	assert_true(host_mem_parse(text, "Mem") == -1);
+	assert_true(host_mem_parse(text, "SwapTotal") == -1);
+	assert_true(host_mem_parse("MemTotal: x kB\n", "MemTotal") == -1);
+	assert_true(host_mem_parse("", "MemTotal") == -1);
+}
+
+static void test_usage(void **state)
+{
+	struct host_cpu last = { 0 };
+	json_t *first = json_object(), *second = json_object();
+	double busy;
+
+	(void)state;
+	host_usage_add(&last, first);
+	assert_null(json_object_get(first, "cpu_busy"));
+	assert_true(json_is_integer(json_object_get(first, "mem_used_bytes")));
+	/* as if a second of one core had been half busy */
+	last.busy -= last.busy > 50 ? 50 : 0;
+	last.total -= last.total > 100 ? 100 : 0;
+	host_usage_add(&last, second);
+	busy = json_real_value(json_object_get(second, "cpu_busy"));
+	assert_true(busy > 0.0 && busy <= 1.0);
+	json_decref(first);
+	json_decref(second);
+}
+
+static void test_facts(void **state)
+{
+	json_t *facts = host_facts();
+
+	(void)state;
+	assert_non_null(facts);
+	assert_true(json_is_string(json_object_get(facts, "kernel")));
+	assert_true(json_integer_value(json_object_get(facts, "cores")) > 0);
+	assert_true(json_integer_value(json_object_get(facts, "mem_bytes")) >
+		    0);
+	json_decref(facts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_mem),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_facts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
