@@ -149,14 +149,15 @@ int event_line_decode(const char *line, size_t len, json_t **json,
 	if (len + 1 > EVENT_LINE_MAX)
 		return err_set(err, -EINVAL, "line of %zu bytes, at most %u",
 			       len + 1, EVENT_LINE_MAX);
+	*json = event_fast_decode(line, len);
+	if (*json)
+		return 0;
 	if (memchr(line, '\n', len))
 		return err_set(err, -EINVAL, "more than one line");
 	if (line_depth(line, len, EVENT_DEPTH_MAX) > EVENT_DEPTH_MAX)
 		return err_set(err, -EINVAL, "nested deeper than %d levels",
 			       EVENT_DEPTH_MAX);
-	*json = event_fast_decode(line, len);
-	if (!*json)
-		*json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
+	*json = json_loadb(line, len, JSON_REJECT_DUPLICATES, &je);
 	if (*json)
 		return 0;
 	if (json_error_code(&je) == json_error_out_of_memory)

@@ -55,24 +55,25 @@ static int digits(struct in *in, int most, json_int_t *v)
 
 static json_t *number(struct in *in)
 {
-	/* Powers of ten that a double holds exactly, as it does any 15 digits:
-	 * one division of the two is rounded as strtod() rounds. */
-	static const double ten[] = { 1e0,  1e1,  1e2,  1e3, 1e4,  1e5,
-				      1e6,  1e7,  1e8,  1e9, 1e10, 1e11,
-				      1e12, 1e13, 1e14, 1e15 };
+	/* Powers of ten that a double holds exactly, as it does whole numbers
+	 * below 2^53: one division of the two is rounded as strtod() does. */
+	static const double ten[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+				      1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+				      1e14, 1e15, 1e16, 1e17, 1e18 };
 	const char *from = in->at;
 	json_int_t v = 0;
 	int whole = digits(in, 18, &v), part = 0;
 
 	if (!whole || (*from == '0' && whole > 1))
 		return NULL;
-	if (whole < 15 && next_is(in, '.')) {
-		part = digits(in, 15 - whole, &v);
-		if (!part)
+	if (next_is(in, '.')) {
+		part = digits(in, 18 - whole, &v);
+		if (!part || v >= EVENT_INT_MAX)
 			return NULL;
 	}
 	/* No exponent or further digit. */
-	if (in->at == in->end || !strchr(",]}", *in->at))
+	if (in->at == in->end ||
+	    (*in->at != ',' && *in->at != ']' && *in->at != '}'))
 		return NULL;
 	return part ? json_real((double)v / ten[part]) : json_integer(v);
 }
