@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Closed loop, and what is common to both loops; virtual time. */
+/* Closed loop, and what is common to both loops; in virtual time, but one. */
 #include "tests/engine/load_rig.h"
 
 /* ---- closed loop -------------------------------------------------------- */
@@ -291,6 +291,80 @@ static void bad_jobs_are_refused(void **state)
 	rig_free(g);
 }
 
+/* ---- late completions --------------------------------------------------- */
+
+/* Completes its one io by a timer that fires in time and then dawdles. */
+struct dawdler {
+	struct bdev bdev;
+	struct timer timer;
+	struct io *io;
+	uint64_t until_ns;
+};
+
+static void dawdler_fire(struct timer *timer)
+{
+	struct dawdler *d = container_of(timer, struct dawdler, timer);
+
+	while (reactor_now(d->bdev.reactor) < d->until_ns)
+		;
+	bdev_complete(d->io, 0);
+}
+
+static void dawdler_submit(struct bdev *bdev, struct io *io)
+{
+	struct dawdler *d = container_of(bdev, struct dawdler, bdev);
+
+	d->io = io;
+	timer_arm(bdev->reactor, &d->timer,
+		  reactor_now(bdev->reactor) + MSEC_NS);
+}
+
+static void dawdler_close(struct bdev *bdev)
+{
+	bdev_closed(bdev);
+}
+
+static const struct bdev_ops dawdler_ops = {
+	.kind = "dawdler",
+	.submit = dawdler_submit,
+	.close = dawdler_close,
+};
+
+/*
+ * In real time: a completion that is seen behind a boundary, before the
+ * boundary's own timer has run, is of the next interval; and the boundary stays
+ * where it was.
+ */
+static void what_is_seen_late_is_of_the_next_interval(void **state)
+{
+	struct rig *g = rig_new(REACTOR_AUTO);
+	struct dawdler *d = calloc(1, sizeof(*d));
+
+	(void)state;
+	bdev_init(&d->bdev, &dawdler_ops, g->reactor, "dawdler");
+	d->bdev.limits = (struct bdev_limits) {
+		.size_bytes = MIB,
+		.block_bytes = 512,
+		.align_bytes = 512,
+		.io_max_bytes = MIB,
+	};
+	d->timer.fn = dawdler_fire;
+	g->target[0] = g->opts.target[0] = &d->bdev;
+	g->opts.targets = 1;
+	g->opts.rate.outstanding = 1;
+	g->opts.interval_ns = 100 * MSEC_NS;
+	g->opts.start_ns = reactor_now(g->reactor);
+	g->stop_at_sample = 1;
+	d->until_ns = g->opts.start_ns + 130 * MSEC_NS;
+	rig_start(g);
+	while (!g->stopped)
+		reactor_run_once(g->reactor, UINT64_MAX);
+	assert_int_equal(g->first[0].read.ops, 0);
+	assert_int_equal(g->first[0].to_ns, g->opts.start_ns + 100 * MSEC_NS);
+	assert_int_equal(g->reads, 1);
+	rig_free(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +376,7 @@ int main(void)
 		cmocka_unit_test(a_closed_loop_pauses),
 		cmocka_unit_test(intervals_end_at_their_boundaries),
 		cmocka_unit_test(a_silent_target_still_gives_samples),
+		cmocka_unit_test(what_is_seen_late_is_of_the_next_interval),
 		cmocka_unit_test(a_sample_may_stop_the_job),
 		cmocka_unit_test(stopping_before_the_start_is_quiet),
 		cmocka_unit_test(failures_are_counted_and_rest),

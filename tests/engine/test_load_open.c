@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Open loop: schedules kept, stalls seen whole, pauses. Virtual time, but for
- * one job in real time, and what that proves is counts, not speed.
+ * a few jobs in real time, and what those prove is counts, not speed.
  */
 #include "tests/engine/load_rig.h"
+
+#include <unistd.h>
 
 /* ---- open loop ---------------------------------------------------------- */
 
@@ -187,6 +189,53 @@ static void real_time_loses_no_arrival(void **state)
 	rig_free(g);
 }
 
+/*
+ * A thousand million a second of a null device: only the generator can be what
+ * holds it back, and it says so. Needs the kernel's account of waiting for a
+ * CPU, or a busy machine would look like an idle generator.
+ */
+static void a_generator_that_cannot_says_so(void **state)
+{
+	struct rig *g;
+
+	(void)state;
+	if (access("/proc/thread-self/schedstat", R_OK))
+		skip();
+	g = rig_new(REACTOR_AUTO);
+	g->opts.targets = 1;
+	assert_int_equal(bdev_null_open(g->reactor, "null", GIB, 4096,
+					&g->target[0], NULL),
+			 0);
+	g->opts.target[0] = g->target[0];
+	g->opts.rate.iops = 1e9;
+	g->opts.interval_ns = 100 * MSEC_NS;
+	rig_start(g);
+	while (g->samples < 2)
+		reactor_run_once(g->reactor, UINT64_MAX);
+	assert_int_equal(g->bound, LOAD_BOUND_CPU);
+	rig_stop(g);
+	rig_free(g);
+}
+
+/* A target that takes 10 ms is what holds 10 000 a second back. */
+static void a_slow_target_is_not_the_generator(void **state)
+{
+	struct rig *g = rig_new(REACTOR_AUTO);
+
+	(void)state;
+	rig_target(g, 10 * MSEC_NS);
+	g->opts.rate.iops = 10000;
+	g->opts.rate.outstanding = 2;
+	g->opts.interval_ns = 100 * MSEC_NS;
+	rig_start(g);
+	while (g->samples < 2)
+		reactor_run_once(g->reactor, UINT64_MAX);
+	assert_int_equal(g->bound, 0);
+	assert_true(g->backlog > 0);
+	rig_stop(g);
+	rig_free(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +246,8 @@ int main(void)
 		cmocka_unit_test(a_pause_moves_the_schedule),
 		cmocka_unit_test(a_pause_keeps_what_had_been_waited),
 		cmocka_unit_test(real_time_loses_no_arrival),
+		cmocka_unit_test(a_generator_that_cannot_says_so),
+		cmocka_unit_test(a_slow_target_is_not_the_generator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
