@@ -8,6 +8,8 @@
 #include <stdlib.h>
 
 #define OUTSTANDING_MAX 4096u
+/* Arrivals are drawn one by one, also those that are only counted. */
+#define IOPS_MAX 1e7
 #define BUFFERS_MAX (2 * GIB)
 #define INTERVAL_MIN_NS (100 * MSEC_NS)
 #define INTERVAL_MAX_NS (60 * SEC_NS)
@@ -16,12 +18,12 @@ static int rate_check(const struct load_opts *o, uint64_t now, struct err *err)
 {
 	const struct load_rate *rate = &o->rate;
 
-	if (!(rate->iops >= 0.0 && rate->iops <= 1e9))
+	if (!(rate->iops >= 0.0 && rate->iops <= IOPS_MAX))
 		return err_set(
 			err, -EINVAL,
 			"load: rate of %g IOPS, expected 0 (closed loop) "
-			"to 1e9",
-			rate->iops);
+			"to %g",
+			rate->iops, IOPS_MAX);
 	if (rate->outstanding < 1 || rate->outstanding > OUTSTANDING_MAX)
 		return err_set(err, -EINVAL,
 			       "load: %u outstanding, expected 1 to %u",

@@ -57,7 +57,7 @@ int workload_check(const struct workload *workload, struct err *err);
 enum load_schedule { LOAD_UNIFORM, LOAD_POISSON };
 
 struct load_rate {
-	double iops; /* 0: closed loop */
+	double iops; /* 0: closed loop; at most 1e7 */
 	enum load_schedule schedule;
 	unsigned outstanding; /* in flight over all targets, 1..4096 */
 };

@@ -280,6 +280,7 @@ static void bad_jobs_are_refused(void **state)
 	REFUSED("0 outstanding", g->opts.rate.outstanding = 0);
 	REFUSED("4097 outstanding", g->opts.rate.outstanding = 4097);
 	REFUSED("rate of -1", g->opts.rate.iops = -1.0);
+	REFUSED("rate of 1e+09", g->opts.rate.iops = 1e9);
 	REFUSED("rate of nan", g->opts.rate.iops = NAN);
 	REFUSED("interval of 0.010 s", g->opts.interval_ns = 10 * MSEC_NS);
 	REFUSED("0 targets", g->opts.targets = 0);

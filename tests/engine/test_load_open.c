@@ -190,9 +190,10 @@ static void real_time_loses_no_arrival(void **state)
 }
 
 /*
- * A thousand million a second of a null device: only the generator can be what
- * holds it back, and it says so. Needs the kernel's account of waiting for a
- * CPU, or a busy machine would look like an idle generator.
+ * Ten million writes of 1 MiB a second to a null device: only the generator,
+ * which stamps each sector, can be what holds them back, and it says so. Needs
+ * the kernel's account of waiting for a CPU, or a busy machine would look like
+ * an idle generator.
  */
 static void a_generator_that_cannot_says_so(void **state)
 {
@@ -207,7 +208,10 @@ static void a_generator_that_cannot_says_so(void **state)
 					&g->target[0], NULL),
 			 0);
 	g->opts.target[0] = g->target[0];
-	g->opts.rate.iops = 1e9;
+	g->workload.read_share = 0.0;
+	g->workload.read_sizes[0].bytes = MIB;
+	g->opts.rate.iops = 1e7;
+	g->opts.rate.outstanding = 4;
 	g->opts.interval_ns = 100 * MSEC_NS;
 	rig_start(g);
 	while (g->samples < 2)
