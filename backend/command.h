@@ -12,13 +12,15 @@
 enum command_where {
 	CMD_SHELL = 1,  /* iodeck NAME ... */
 	CMD_PROMPT = 2, /* :NAME ... */
+	CMD_ACTS = 4,   /* changes something: recorded as a `cmd` event */
 };
 
 struct command_arg {
 	const char *name; /* "size" for size=V, "FILE" for a positional */
 	const char *kind; /* "vdisk", "policy", "drive", "domain", "suite",
-			     "workload", "file", "bytes", "seconds", "flag",
-			     "word", "raid": completion and checks */
+			     "workload", "file", "bytes", "rate", "seconds",
+			     "number", "int", "flag", "word", "option":
+			     completion and checks */
 	bool required, positional, repeat;
 	const char *values; /* "0|1|5|6", or NULL */
 	const char *unset;  /* the default in words, or NULL */
@@ -28,8 +30,9 @@ struct command_arg {
 struct command {
 	const char *name; /* "vdisk create" */
 	unsigned where;
-	const char *help;              /* one sentence */
-	const char *page;              /* "iodeck(1)" */
+	const char *group; /* heading in help: "Cluster and vDisks" */
+	const char *help;  /* one sentence */
+	const char *page;  /* "iodeck(1)" */
 	const struct command_arg *arg; /* ends with name NULL */
 	int (*run)(struct deck *deck, const struct command *command, int argc,
 		   char *const argv[], struct outcome *outcome);
@@ -40,13 +43,27 @@ extern const struct command command_table[];
 
 /* The longest name that argv begins with; *used words. NULL none. */
 const struct command *command_find(int argc, char *const argv[], int *used);
-/* The value of name=V, --name V, --name=V, or of a positional; NULL unset. */
+/*
+ * argc and argv, here and below: the words behind the command's name.
+ * The value of name=V, --name V, --name=V, or of a positional; NULL unset. A
+ * flag's value is "".
+ */
 const char *command_arg(const struct command *command, int argc,
 			char *const argv[], const char *name);
+/* The nth value of an argument that may be repeated. */
+const char *command_arg_nth(const struct command *command, int argc,
+			    char *const argv[], const char *name, int nth);
 /* Unknown, missing, repeated or bad arguments: status 2 with the usage. */
 int command_check(const struct command *command, int argc, char *const argv[],
 		  struct outcome *outcome);
-/* Splits a prompt line by blanks, with quotes as in sh. Caller frees both. */
+/* "vdisk create NAME size=BYTES [policy=POLICY] ..."; the caller's to free(),
+ * with_args: a line for each argument below. */
+char *command_usage(const struct command *command, bool with_args);
+/* All commands of a place, under their headings; the caller's to free(). */
+char *command_help(unsigned where);
+/* Splits a prompt line by blanks, with quotes as in sh. command_split_free()
+ * frees all. */
 int command_split(const char *line, int *argc, char ***argv, struct err *err);
+void command_split_free(char **argv);
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef BACKEND_DECK_H
 #define BACKEND_DECK_H
 
+#include "backend/analysis/analysis.h"
 #include "backend/model.h"
 #include "engine/base.h"
 
@@ -21,10 +22,15 @@ struct deck_opts {
 				     directory when there is something to
 				     record; "" none */
 	bool watch;               /* attach without owning */
+	const char *command;      /* what was typed, for the record; NULL */
 };
 
+/* Reads the configuration; attaches to nothing yet. */
 int deck_open(const struct deck_opts *opts, struct deck **deck,
 	      struct err *err);
+/* Begins to attach to the configured cluster's agent; commands that need it do
+ * so themselves. -ENOENT: none is configured. */
+int deck_attach(struct deck *deck, struct err *err);
 /* Closes the session in order, detaches. The agent's run goes on unless it was
  * stopped. Takes NULL. */
 void deck_close(struct deck *deck);
@@ -66,6 +72,13 @@ struct deck_status {
 };
 void deck_status(const struct deck *deck, struct deck_status *status);
 
+/* An option of option.h, as configured or set; borrowed. */
+const char *deck_option(const struct deck *deck, const char *name);
+int deck_option_set(struct deck *deck, const char *name, const char *value,
+		    struct err *err);
+int deck_overlay_add(struct deck *deck, const struct curve *curve);
+void deck_overlay_clear(struct deck *deck);
+
 /* What a command gave back. */
 struct outcome {
 	int status;   /* 0 done, 1 the work failed, 2 usage or bad input */
@@ -85,6 +98,9 @@ int deck_do(struct deck *deck, const char *line, struct outcome *outcome);
  * line and scripts. timeout_ms -1: none. */
 int deck_do_wait(struct deck *deck, int argc, char *const argv[],
 		 int timeout_ms, struct outcome *outcome);
+/* Sleeps until deck_step() has something to do, at most until until_us of the
+ * monotonic clock; INT64_MAX: no limit. */
+void deck_wait(struct deck *deck, int64_t until_us);
 /* A pending command's end: true and *outcome once it is there. */
 bool deck_outcome_take(struct deck *deck, struct outcome *outcome);
 

@@ -394,14 +394,16 @@ static bool is_recovery(const json_t *act)
 	const char *last = text ? strrchr(text, ' ') : NULL;
 
 	return !strcmp(plan_kind(act), "fault") && last &&
-	       (!strcmp(last, " online") || !strcmp(last, " up"));
+	       (!strcmp(last, " online") || !strcmp(last, " normal"));
 }
 
 static void standing_add(json_t *list, const json_t *act)
 {
+	const char *text = json_string_value(json_object_get(act, "text"));
 	size_t i;
 
-	if (!strcmp(plan_kind(act), "note"))
+	if (!strcmp(plan_kind(act), "note") ||
+	    (text && strstr(text, " stall "))) /* is over by itself */
 		return;
 	for (i = json_array_size(list); i-- > 0;)
 		if (same_target(json_array_get(list, i), act))

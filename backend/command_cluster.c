@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Hosts, domains, drives, links, faults, the agent. */
+#include "backend/command_impl.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/paths.h"
+#include "backend/units.h"
+
+/* ---- nodes
+ * ------------------------------------------------------------------- */
+
+static json_t *host_json(const struct m_host *h)
+{
+	return json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:s}", "name",
+			 h->name, "agent", h->agent, "kernel", h->kernel, "cpu",
+			 h->cpu, "cores", (json_int_t)h->cores, "mem_bytes",
+			 number_or_null((double)h->mem_bytes), "version",
+			 h->version, "pid", (json_int_t)h->pid, "io", h->io);
+}
+
+static json_t *shape_json(const struct m_shape *s)
+{
+	if (!s->set)
+		return json_null();
+	return json_pack("{s:o,s:o,s:o}", "rate_bytes_s",
+			 number_or_null(s->rate_bytes_s), "rate_iops",
+			 number_or_null(s->rate_iops), "latency_us",
+			 number_or_null(s->latency_us));
+}
+
+static json_t *drive_json(const struct m_domain *dom, const struct m_drive *d)
+{
+	json_t *j;
+
+	j = json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:s,s:o}", "domain", dom->name,
+		      "name", d->name, "path", d->path, "kind", d->kind,
+		      "size_bytes", number_or_null((double)d->size_bytes),
+		      "free_bytes", number_or_null((double)d->free_bytes),
+		      "state", d->state, "shape", shape_json(&d->shape));
+	if (j && *d->reason)
+		json_object_set_new(j, "reason", json_string(d->reason));
+	return j;
+}
+
+static void show_nodes(struct pending *p, const json_t *reply)
+{
+	const struct model *m = deck_model(p->deck);
+	json_t *hosts = json_array(), *domains = json_array();
+	struct text text = { 0 };
+	char mem[24], rate[24];
+	size_t i, k, ok;
+
+	(void)reply;
+	for (i = 0; i < m->hosts; i++) {
+		const struct m_host *h = &m->host[i];
+
+		text_add(&text, "%s: %lld cores, %s, %s, agent %s\n", h->name,
+			 (long long)h->cores,
+			 units_bytes_text((double)h->mem_bytes, mem,
+					  sizeof(mem)),
+			 h->kernel, h->agent);
+		json_array_append_new(hosts, host_json(h));
+	}
+	text_add(&text, "%-12s %-7s %s\n", "domain", "drives", "link");
+	for (i = 0; i < m->domains; i++) {
+		const struct m_domain *d = &m->domain[i];
+
+		for (k = ok = 0; k < d->drives; k++)
+			ok += !strcmp(d->drive[k].state, "ok");
+		snprintf(rate, sizeof(rate), "no limit");
+		if (d->link.set && !isnan(d->link.rate_bytes_s))
+			snprintf(rate, sizeof(rate), "%.4g MB/s",
+				 d->link.rate_bytes_s / 1e6);
+		text_add(&text, "%-12s %zu of %zu  %s\n", d->name, ok,
+			 d->drives, rate);
+		json_array_append_new(
+			domains, json_pack("{s:s,s:I,s:I,s:o}", "name", d->name,
+					   "drives", (json_int_t)d->drives,
+					   "drives_ok", (json_int_t)ok, "link",
+					   shape_json(&d->link)));
+	}
+	p->outcome.text = text_take(&text);
+	p->outcome.json = json_pack("{s:s,s:o,s:o}", "cluster", m->cluster,
+				    "hosts", hosts, "domains", domains);
+}
+
+COMMAND(do_node_list)
+{
+	(void)command;
+	(void)argc;
+	(void)argv;
+	live_show(deck, outcome, show_nodes, NULL);
+	return 0;
+}
+
+/* ---- drives
+ * ------------------------------------------------------------------- */
+
+static void drive_line(struct text *text, const struct m_domain *dom,
+		       const struct m_drive *d)
+{
+	char name[140], size[24], left[24];
+
+	snprintf(name, sizeof(name), "%s:%s", dom->name, d->name);
+	text_add(text, "%-12s %-8s %10s %10s  %-8s %s%s%s\n", name, d->kind,
+		 units_bytes_text(d->size_bytes < 0 ? NAN
+						    : (double)d->size_bytes,
+				  size, sizeof(size)),
+		 units_bytes_text(d->free_bytes < 0 ? NAN
+						    : (double)d->free_bytes,
+				  left, sizeof(left)),
+		 d->state, d->path, *d->reason ? ": " : "", d->reason);
+}
+
+static void show_drives(struct pending *p, const json_t *reply)
+{
+	const struct model *m = deck_model(p->deck);
+	json_t *list = json_array();
+	struct text text = { 0 };
+	size_t i, k;
+
+	(void)reply;
+	text_add(&text, "%-12s %-8s %10s %10s  %-8s %s\n", "drive", "kind",
+		 "size", "free", "state", "path");
+	for (i = 0; i < m->domains; i++)
+		for (k = 0; k < m->domain[i].drives; k++) {
+			drive_line(&text, &m->domain[i],
+				   &m->domain[i].drive[k]);
+			json_array_append_new(
+				list, drive_json(&m->domain[i],
+						 &m->domain[i].drive[k]));
+		}
+	p->outcome.text = text_take(&text);
+	p->outcome.json = json_pack("{s:o}", "drives", list);
+}
+
+COMMAND(do_drive_list)
+{
+	(void)command;
+	(void)argc;
+	(void)argv;
+	live_show(deck, outcome, show_drives, NULL);
+	return 0;
+}
+
+/* The agent's folder is not ours: paths go out absolute. */
+static void absolute(const char *given, char *buf, size_t len)
+{
+	char cwd[PATH_MAX];
+
+	if (path_expand(given, buf, len) || buf[0] == '/')
+		return;
+	if (getcwd(cwd, sizeof(cwd)))
+		snprintf(buf, len, "%s/%s", cwd, given);
+}
+
+static void probed(struct pending *p, const json_t *reply)
+{
+	const char *verdict =
+		json_string_value(json_object_get(reply, "verdict"));
+	const char *reason =
+		json_string_value(json_object_get(reply, "reason"));
+	const char *kind = json_string_value(json_object_get(reply, "kind"));
+	char size[24];
+
+	if (reply_failed(p, reply))
+		return;
+	p->outcome.json = json_copy((json_t *)reply);
+	json_object_del(p->outcome.json, "re");
+	json_object_del(p->outcome.json, "ok");
+	outcome_say(&p->outcome, "%s, %s: %s%s%s", kind ? kind : "drive",
+		    units_bytes_text(json_number_value(json_object_get(
+					     reply, "size_bytes")),
+				     size, sizeof(size)),
+		    verdict ? verdict : "?", reason ? ", " : "",
+		    reason ? reason : "");
+}
+
+COMMAND(do_drive_probe)
+{
+	char path[PATH_MAX * 2];
+
+	absolute(ARG("PATH"), path, sizeof(path));
+	live_ask_any(deck, outcome, "drive_probe",
+		     json_pack("{s:s}", "path", path), probed);
+	return 0;
+}
+
+COMMAND(do_drive_claim)
+{
+	const char *cluster = ARG("cluster"), *destroy = ARG("destroy");
+	char path[PATH_MAX * 2], again[PATH_MAX * 2];
+	json_t *body;
+
+	absolute(ARG("PATH"), path, sizeof(path));
+	if (!cluster)
+		cluster = json_string_value(
+			json_object_get(deck->cluster, "name"));
+	if (!cluster)
+		return outcome_fail(outcome, 2,
+				    "drive claim: no cluster is configured; "
+				    "say cluster=NAME");
+	body = json_pack("{s:s,s:s}", "path", path, "cluster", cluster);
+	if (destroy) {
+		absolute(destroy, again, sizeof(again));
+		json_object_set_new(body, "destroy", json_string(again));
+	}
+	live_ask_any(deck, outcome, "drive_claim", body, NULL);
+	return 0;
+}
+
+COMMAND(do_drive_release)
+{
+	char path[PATH_MAX * 2];
+
+	absolute(ARG("PATH"), path, sizeof(path));
+	live_ask_any(deck, outcome, "drive_release",
+		     json_pack("{s:s,s:b}", "path", path, "force",
+			       ARG("force") != NULL),
+		     NULL);
+	return 0;
+}
+
+/* ---- shapes and faults
+ * ---------------------------------------------------------- */
+
+static json_t *shape_body(const struct command *command, int argc,
+			  char *const argv[])
+{
+	json_t *body = json_object();
+
+	if (ARG("rate"))
+		json_object_set_new(
+			body, "rate_bytes_s",
+			number_or_null(arg_number(ARG("rate"), "rate", 0)));
+	if (ARG("iops"))
+		json_object_set_new(
+			body, "rate_iops",
+			number_or_null(arg_number(ARG("iops"), "number", 0)));
+	if (ARG("latency_us"))
+		json_object_set_new(body, "latency_us",
+				    number_or_null(arg_number(ARG("latency_us"),
+							      "number", 0)));
+	return body;
+}
+
+COMMAND(do_drive_set)
+{
+	const char *target = ARG("DRIVE"), *colon = strchr(target, ':');
+	json_t *body = shape_body(command, argc, argv);
+
+	if (!colon && strcmp(target, "*") != 0) {
+		json_decref(body);
+		return outcome_fail(outcome, 2,
+				    "drive set: expected DOMAIN:DRIVE or *");
+	}
+	json_object_set_new(
+		body, "domain",
+		colon ? json_stringn(target, (size_t)(colon - target))
+		      : json_string("*"));
+	json_object_set_new(body, "drive",
+			    json_string(colon ? colon + 1 : "*"));
+	live_ask(deck, outcome, "drive_set", body, NULL);
+	return 0;
+}
+
+COMMAND(do_link_set)
+{
+	json_t *body = shape_body(command, argc, argv);
+
+	json_object_set_new(body, "domain", json_string(ARG("DOMAIN")));
+	live_ask(deck, outcome, "link_set", body, NULL);
+	return 0;
+}
+
+COMMAND(do_fault)
+{
+	bool drive = !strcmp(command->name, "fault drive");
+	const char *target = drive ? ARG("DRIVE") : ARG("DOMAIN");
+	const char *state = ARG("STATE"), *time = ARG("TIME");
+	bool timed = !strcmp(state, "slow") || !strcmp(state, "stall");
+	char text[256];
+
+	if (timed != (time != NULL))
+		return outcome_fail(outcome, 2, "%s: %s", command->name,
+				    timed ? "say how long: slow 20ms, stall "
+					    "200ms"
+					  : "only slow and stall take a time");
+	if (time)
+		snprintf(text, sizeof(text), "%s %s %s %gms",
+			 drive ? "drive" : "domain", target, state,
+			 1000 * arg_number(time, "seconds", 0));
+	else
+		snprintf(text, sizeof(text), "%s %s %s",
+			 drive ? "drive" : "domain", target, state);
+	live_ask(deck, outcome, "fault", json_pack("{s:s}", "text", text),
+		 NULL);
+	return 0;
+}
+
+/* ---- the agent
+ * -------------------------------------------------------------------- */
+
+static void show_agent(struct pending *p, const json_t *reply)
+{
+	const struct model *m = deck_model(p->deck);
+	const struct m_run *run = model_run(m);
+	struct deck_status s;
+
+	(void)reply;
+	deck_status(p->deck, &s);
+	p->outcome.json =
+		json_pack("{s:s,s:s,s:s*,s:s*}", "agent", p->deck->agent,
+			  "cluster", m->cluster, "run", run ? run->id : NULL,
+			  "run_state", run ? run->state : NULL);
+	outcome_say(&p->outcome, "agent %s: cluster %s, %s%s", p->deck->agent,
+		    *m->cluster ? m->cluster : "-",
+		    run ? "run " : "no run in this session",
+		    run ? run->state : "");
+}
+
+COMMAND(do_agent_status)
+{
+	(void)command;
+	(void)argc;
+	(void)argv;
+	live_show(deck, outcome, show_agent, NULL);
+	return 0;
+}
+
+static void stopped(struct pending *p, const json_t *reply)
+{
+	if (!reply_failed(p, reply))
+		outcome_say(&p->outcome, "the agent ends");
+}
+
+COMMAND(do_agent_stop)
+{
+	(void)command;
+	(void)argc;
+	(void)argv;
+	live_ask_any(deck, outcome, "quit", NULL, stopped);
+	return 0;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ *   NONE --attach--> CONNECTING --hello, session chosen--> LIVE
+ *                        ^                                  |
+ *                        +------------- resume <-- LOST <---+
+ *
+ * Requests wait until the cluster is open and the model has heard of it. An
+ * agent that another console owns is watched instead.
+ */
+#include "backend/deck_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "backend/paths.h"
+
+#define AGENT_LOCAL "local" /* when no cluster is configured */
+#define SETTLE_US 80000     /* from the cluster's event to all the rest */
+
+bool live_ready(const struct deck *deck)
+{
+	return deck->link_state == LINK_LIVE && deck->cluster_open &&
+	       deck->ready_at_us && deck_clock() >= deck->ready_at_us;
+}
+
+static void link_text(struct deck *deck, const char *text)
+{
+	snprintf(deck->link_text, sizeof(deck->link_text), "%.190s", text);
+}
+
+/* ---- pending commands -----------------------------------------------------
+ */
+
+bool reply_failed(struct pending *p, const json_t *reply)
+{
+	const char *error;
+
+	if (json_is_true(json_object_get(reply, "ok")))
+		return false;
+	error = json_string_value(json_object_get(reply, "error"));
+	outcome_fail(&p->outcome, 1, "%s",
+		     error ? error : "the agent refuses without a reason");
+	return true;
+}
+
+static void pending_fail(struct pending *p, const char *why)
+{
+	outcome_fail(&p->outcome, 1, "%s", why);
+	p->done = true;
+}
+
+static void pending_fail_all(struct deck *deck, const char *why, bool any_time)
+{
+	struct pending *p;
+
+	for (p = deck->pending; p; p = p->next)
+		if (!p->done && (any_time || !p->any_time))
+			pending_fail(p, why);
+}
+
+static void on_reply(const json_t *reply, void *arg)
+{
+	struct pending *p = arg;
+
+	if (p->done)
+		return;
+	p->sent = false;
+	p->done = true;
+	if (!reply)
+		pending_fail(p, "the agent was lost before it answered");
+	else if (p->reply)
+		p->reply(p, reply);
+	else if (!reply_failed(p, reply))
+		outcome_say(&p->outcome, "done");
+}
+
+void pending_again(struct pending *p, const char *what, json_t *body,
+		   void (*reply)(struct pending *p, const json_t *reply))
+{
+	snprintf(p->what, sizeof(p->what), "%s", what);
+	p->body = body;
+	p->reply = reply;
+	p->sent = p->done = false;
+}
+
+static void pending_send(struct deck *deck, struct pending *p)
+{
+	json_t *body = p->body;
+
+	p->body = NULL;
+	if (!*p->what) {
+		json_decref(body);
+		p->done = true;
+		p->reply(p, NULL);
+		return;
+	}
+	p->sent = true;
+	if (link_conn_ask(deck->link, p->what, body, on_reply, p) < 0)
+		pending_fail(p, "the agent cannot be asked");
+}
+
+static void pending_pump(struct deck *deck)
+{
+	bool up = deck->link_state == LINK_LIVE;
+	struct pending *p;
+
+	for (p = deck->pending; p; p = p->next)
+		if (!p->done && !p->sent &&
+		    (p->any_time ? up : live_ready(deck)))
+			pending_send(deck, p);
+}
+
+static struct pending *pending_add(struct deck *deck, const char *what,
+				   json_t *body, bool any_time)
+{
+	struct pending *p = calloc(1, sizeof(*p)), **end = &deck->pending;
+
+	if (!p) {
+		json_decref(body);
+		return NULL;
+	}
+	p->deck = deck;
+	p->body = body;
+	p->any_time = any_time;
+	snprintf(p->what, sizeof(p->what), "%s", what);
+	while (*end)
+		end = &(*end)->next;
+	*end = p;
+	return p;
+}
+
+/* ---- the cluster -----------------------------------------------------------
+ */
+
+static void ready_soon(struct deck *deck)
+{
+	if (deck->cluster_open && deck->cluster_seen && !deck->ready_at_us)
+		deck->ready_at_us = deck_clock() + SETTLE_US;
+}
+
+static void on_cluster(const json_t *reply, void *arg)
+{
+	struct deck *deck = arg;
+	json_int_t code = json_integer_value(json_object_get(reply, "code"));
+	const char *error = json_string_value(json_object_get(reply, "error"));
+
+	deck->cluster_asked = false;
+	if (!reply)
+		return;
+	if (!json_is_true(json_object_get(reply, "ok")) && code != -EEXIST) {
+		link_text(deck, error ? error : "the cluster does not open");
+		pending_fail_all(deck, deck->link_text, false);
+		return;
+	}
+	deck->link_text[0] = '\0';
+	deck->cluster_open = true;
+	ready_soon(deck);
+}
+
+static void cluster_ask(struct deck *deck)
+{
+	if (!deck->cluster || deck->cluster_open || deck->cluster_asked ||
+	    deck->watching || deck->link_state != LINK_LIVE)
+		return;
+	deck->cluster_asked = true;
+	link_conn_ask(deck->link, "cluster_open",
+		      json_pack("{s:O}", "cluster", deck->cluster), on_cluster,
+		      deck);
+}
+
+/* ---- the link's callbacks ---------------------------------------------------
+ */
+
+static void on_event(const json_t *event, void *arg)
+{
+	const char *e = json_string_value(json_object_get(event, "e"));
+	struct deck *deck = arg;
+
+	record_event(deck, event);
+	if (e && !strcmp(e, "cluster")) {
+		deck->cluster_seen = true;
+		ready_soon(deck);
+	}
+}
+
+static void on_hello(struct deck *deck, const json_t *hello)
+{
+	const char *state = json_string_value(json_object_get(hello, "state"));
+	struct err err;
+
+	deck->hello_seen = true;
+	deck->hello_running = state && !strcmp(state, "running");
+	deck->cluster_open = deck->hello_running;
+	if (record_choose(deck, hello, &err)) {
+		link_text(deck, err.text);
+		deck->drop = true;
+	}
+}
+
+static void on_up(struct deck *deck)
+{
+	deck->link_state = LINK_LIVE;
+	deck->link_text[0] = '\0';
+	if (deck->watching) {
+		deck->cluster_open = true;
+		link_text(deck, "another console owns the agent; this one "
+				"watches");
+	}
+	cluster_ask(deck);
+	ready_soon(deck);
+}
+
+static void on_down(struct deck *deck, const char *reason)
+{
+	bool refused = deck->link_state == LINK_CONNECTING &&
+		       deck->hello_seen && !deck->watching && !deck->drop;
+
+	deck->cluster_open = deck->cluster_asked = false;
+	deck->ready_at_us = 0;
+	deck->cluster_seen = false;
+	if (refused || deck->rewatch) {
+		deck->rewatch = true;
+		return;
+	}
+	deck->link_state = LINK_LOST;
+	if (!deck->drop)
+		link_text(deck, reason ? reason : "the agent is gone");
+	pending_fail_all(deck, deck->link_text, true);
+}
+
+static void on_state(enum link_state state, const json_t *hello,
+		     const char *reason, void *arg)
+{
+	struct deck *deck = arg;
+
+	if (state == LINK_OPENING && hello)
+		on_hello(deck, hello);
+	else if (state == LINK_UP)
+		on_up(deck);
+	else if (state == LINK_DOWN)
+		on_down(deck, reason);
+}
+
+/* ---- attaching
+ * --------------------------------------------------------------- */
+
+static void link_close(struct deck *deck)
+{
+	if (!deck->link)
+		return;
+	epoll_ctl(deck->epfd, EPOLL_CTL_DEL, link_conn_fd(deck->link), NULL);
+	link_conn_close(deck->link);
+	deck->link = NULL;
+}
+
+static int link_open(struct deck *deck, bool watch, struct err *err)
+{
+	const char *program = deck_option(deck, "agent_program");
+	char path[PATH_MAX];
+	struct link_conn_opts opts = {
+		.agent = deck->agent,
+		.state_dir = *deck->state_dir ? deck->state_dir : NULL,
+		.watch = watch,
+		.spawn = true,
+		.event = on_event,
+		.state = on_state,
+		.arg = deck,
+	};
+	struct epoll_event ev = { .events = EPOLLIN };
+	int r;
+
+	if (*program && !path_expand(program, path, sizeof(path)))
+		opts.program = path;
+	deck->watching = watch;
+	deck->hello_seen = deck->rewatch = deck->drop = false;
+	deck->link_state = LINK_CONNECTING;
+	r = link_conn_open(&opts, &deck->link, err);
+	if (r) {
+		deck->link_state = LINK_NONE;
+		return r;
+	}
+	epoll_ctl(deck->epfd, EPOLL_CTL_ADD, link_conn_fd(deck->link), &ev);
+	return 0;
+}
+
+static int attach(struct deck *deck, bool need_cluster, struct err *err)
+{
+	const char *name =
+		json_string_value(json_object_get(deck->cluster, "name"));
+
+	if (deck->reader)
+		return err_set(err, -EBUSY,
+			       "this is a replay: `live` goes back");
+	if (deck->link_state == LINK_LIVE ||
+	    deck->link_state == LINK_CONNECTING)
+		return 0;
+	if (deck->link_state == LINK_LOST)
+		return err_set(err, -ENOTCONN, "%s: `resume` goes on",
+			       deck->link_text);
+	if (!name && need_cluster)
+		return err_set(err, -ENOENT,
+			       "no cluster is configured: write one into "
+			       "iodeck.conf, see iodeck.conf(5), or try "
+			       "`iodeck demo`");
+	snprintf(deck->agent, sizeof(deck->agent), "%s",
+		 name ? name : AGENT_LOCAL);
+	return link_open(deck, deck->watch, err);
+}
+
+int deck_attach(struct deck *deck, struct err *err)
+{
+	return attach(deck, true, err);
+}
+
+int live_retry(struct deck *deck, struct err *err)
+{
+	int r;
+
+	if (deck->link_state != LINK_LOST)
+		return attach(deck, true, err);
+	deck->disk_text[0] = '\0';
+	if (!deck->link) {
+		deck->link_state = LINK_NONE;
+		return attach(deck, true, err);
+	}
+	deck->hello_seen = deck->rewatch = deck->drop = false;
+	deck->link_state = LINK_CONNECTING;
+	r = link_conn_retry(deck->link, err);
+	if (r)
+		deck->link_state = LINK_LOST;
+	return r;
+}
+
+/* ---- asking
+ * -------------------------------------------------------------------- */
+
+static struct pending *
+ask(struct deck *deck, struct outcome *outcome, const char *what, json_t *body,
+    bool any_time, void (*reply)(struct pending *p, const json_t *reply))
+{
+	struct pending *p;
+	struct err err;
+
+	if (attach(deck, !any_time, &err)) {
+		outcome_fail(outcome, 1, "%s", err.text);
+	} else if (deck->watching && *what) {
+		outcome_fail(outcome, 1,
+			     "another console owns the agent; this one "
+			     "watches");
+	} else {
+		p = pending_add(deck, what, body, any_time);
+		if (!p) {
+			outcome_fail(outcome, 1, "out of memory");
+			return NULL;
+		}
+		p->reply = reply;
+		outcome->pending = true;
+		cluster_ask(deck);
+		return p;
+	}
+	json_decref(body);
+	return NULL;
+}
+
+struct pending *live_ask(struct deck *deck, struct outcome *outcome,
+			 const char *what, json_t *body,
+			 void (*reply)(struct pending *p, const json_t *reply))
+{
+	return ask(deck, outcome, what, body, false, reply);
+}
+
+struct pending *live_ask_any(struct deck *deck, struct outcome *outcome,
+			     const char *what, json_t *body,
+			     void (*reply)(struct pending *p,
+					   const json_t *reply))
+{
+	return ask(deck, outcome, what, body, true, reply);
+}
+
+void live_show(struct deck *deck, struct outcome *outcome,
+	       void (*show)(struct pending *p, const json_t *reply),
+	       const char *name)
+{
+	struct pending *p, now = { .deck = deck };
+
+	snprintf(now.name, sizeof(now.name), "%s", name ? name : "");
+	if (deck->reader || live_ready(deck) || deck->link_state == LINK_LOST) {
+		show(&now, NULL);
+		*outcome = now.outcome;
+		return;
+	}
+	p = live_ask(deck, outcome, "", NULL, show);
+	if (p)
+		snprintf(p->name, sizeof(p->name), "%s", name ? name : "");
+}
+
+/* ---- turning
+ * -------------------------------------------------------------------- */
+
+static void rewatch(struct deck *deck)
+{
+	struct err err;
+
+	link_close(deck);
+	record_close(deck, "watching another console's session");
+	if (link_open(deck, true, &err)) {
+		deck->link_state = LINK_LOST;
+		link_text(deck, err.text);
+		pending_fail_all(deck, err.text, true);
+	}
+}
+
+static void drop(struct deck *deck)
+{
+	deck->drop = false;
+	link_close(deck);
+	deck->link_state = LINK_LOST;
+	deck->cluster_open = deck->cluster_asked = deck->cluster_seen = false;
+	deck->ready_at_us = 0;
+	if (*deck->disk_text)
+		link_text(deck, deck->disk_text);
+	pending_fail_all(deck, deck->link_text, true);
+}
+
+void live_step(struct deck *deck)
+{
+	if (deck->link)
+		link_conn_step(deck->link);
+	if (deck->rewatch)
+		rewatch(deck);
+	if (deck->drop)
+		drop(deck);
+	record_tick(deck, false);
+	pending_pump(deck);
+}
+
+static int sooner(int a, int b)
+{
+	return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+int live_timeout_ms(const struct deck *deck)
+{
+	int ms = deck->link ? link_conn_timeout_ms(deck->link) : -1;
+	const struct pending *p;
+
+	if (deck->rewatch || deck->drop)
+		return 0;
+	if (deck->writer)
+		ms = sooner(ms, 250);
+	for (p = deck->pending; p; p = p->next)
+		if (!p->done && !p->sent)
+			return sooner(ms, 20);
+	return ms;
+}
+
+void live_close(struct deck *deck)
+{
+	const struct m_run *run = model_run(deck->model);
+	bool going = run && (!strcmp(run->state, "running") ||
+			     !strcmp(run->state, "paused"));
+
+	record_close(deck, deck->link_state == LINK_LOST ? "the agent was lost"
+			   : going ? "the console left; the run goes on"
+				   : "the console left");
+	if (deck->link)
+		link_conn_step(deck->link);
+	link_close(deck);
+	deck->link_state = LINK_NONE;
+	deck->cluster_open = deck->cluster_asked = deck->cluster_seen = false;
+	deck->ready_at_us = 0;
+	deck->link_text[0] = '\0';
+}

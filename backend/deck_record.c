@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Recording. The agent keeps an event until it is told that it is on disk, so
+ * only what session_written() vouches for is acknowledged; what a killed
+ * console had not written comes again to the next one.
+ */
+#include "backend/deck_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/paths.h"
+
+/* ---- marks: where the agent shall go on ---------------------------------- */
+
+struct marks {
+	int64_t (*at)[2];
+	size_t count;
+};
+
+static int marks_put(struct marks *m, int64_t i, int64_t n)
+{
+	int64_t(*more)[2];
+	size_t k;
+
+	for (k = 0; k < m->count; k++)
+		if (m->at[k][0] == i) {
+			if (n > m->at[k][1])
+				m->at[k][1] = n;
+			return 0;
+		}
+	more = realloc(m->at, (m->count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	m->at = more;
+	more[m->count][0] = i;
+	more[m->count++][1] = n;
+	return 0;
+}
+
+static void marks_of_writer(const struct deck *deck, struct marks *m)
+{
+	const struct session_mark *mark;
+	size_t count, k;
+
+	if (!deck->writer)
+		return;
+	count = session_marks(deck->writer, &mark);
+	for (k = 0; k < count; k++)
+		if (!strcmp(mark[k].a, deck->agent))
+			marks_put(m, mark[k].i, mark[k].n);
+}
+
+/* ---- reading a session ----------------------------------------------------
+ */
+
+/* Folds a file into a model, and notes how far it has its agent's events. */
+static int fold(const char *path, const char *agent, struct model *model,
+		struct marks *marks, struct err *err)
+{
+	struct session_reader *reader;
+	struct event_head head;
+	uint64_t torn;
+	json_t *event;
+	int r;
+
+	r = session_open(path, &reader, &torn, err);
+	if (r)
+		return r;
+	while ((r = session_next(reader, &event, err)) != -ENODATA) {
+		if (r == -EBADMSG)
+			continue;
+		if (r)
+			break;
+		model_apply(model, event, NULL);
+		if (marks && !event_head(event, &head, NULL) &&
+		    !strcmp(head.a, agent))
+			marks_put(marks, head.i, head.n);
+		json_decref(event);
+	}
+	session_reader_free(reader);
+	return r == -ENODATA ? 0 : r;
+}
+
+int session_model(const char *path, struct model **model, struct err *err)
+{
+	int r;
+
+	if (model_new(model))
+		return err_set(err, -ENOMEM, "out of memory");
+	r = fold(path, "", *model, NULL, err);
+	if (r) {
+		model_free(*model);
+		*model = NULL;
+	}
+	return r;
+}
+
+static void model_take(struct deck *deck, struct model *model)
+{
+	model_free(deck->model);
+	deck->model = model;
+}
+
+/* ---- making a file --------------------------------------------------------
+ */
+
+int record_dir(const struct deck *deck, char *buf, size_t len, struct err *err)
+{
+	const char *dir = deck_option(deck, "session_dir");
+	int r;
+
+	if (*dir)
+		r = path_expand(dir, buf, len);
+	else
+		r = path_of(PATH_DATA, "sessions", buf, len);
+	if (r)
+		return err_set(err, r,
+			       "no place for sessions: HOME is not set; say "
+			       "session_dir in iodeck.conf");
+	return path_make(buf, err);
+}
+
+static void stamp_text(char *buf, size_t len)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(buf, len, "%Y%m%d-%H%M%S", &tm);
+}
+
+/* A name that is not taken yet: two consoles may start in one second. */
+static int path_choose(struct deck *deck, struct err *err)
+{
+	char dir[PATH_MAX - 128], stamp[32];
+	int r, i;
+
+	r = record_dir(deck, dir, sizeof(dir), err);
+	if (r)
+		return r;
+	stamp_text(stamp, sizeof(stamp));
+	for (i = 1; i < 100; i++) {
+		char more[8] = "";
+
+		if (i > 1)
+			snprintf(more, sizeof(more), "-%d", i);
+		snprintf(deck->session_path, sizeof(deck->session_path),
+			 "%s/%s-%.40s%s.jsonl.zst", dir, stamp, deck->agent,
+			 more);
+		if (!path_exists(deck->session_path))
+			return 0;
+	}
+	return err_set(err, -EEXIST, "%s: too many sessions in one second",
+		       dir);
+}
+
+static void open_record(struct deck *deck)
+{
+	const char *title =
+		json_string_value(json_object_get(deck->cluster, "title"));
+	char id[MODEL_NAME], stamp[16];
+	json_t *body, *config;
+
+	stamp_text(stamp, sizeof(stamp));
+	snprintf(id, sizeof(id), "%s-%.40s", stamp, deck->agent);
+	config = json_object();
+	if (deck->cluster)
+		json_object_set(config, "cluster", deck->cluster);
+	body = json_pack("{s:i,s:s,s:s,s:s,s:o,s:s}", "v", 1, "iodeck",
+			 IODECK_VERSION, "session", id, "title",
+			 title ? title : deck->agent, "config", config,
+			 "command", deck->command ? deck->command : "");
+	if (body)
+		record_own(deck, "open", body);
+}
+
+static int record_new(struct deck *deck, struct err *err)
+{
+	bool wanted = *deck->session_want;
+	int r;
+
+	if (wanted)
+		snprintf(deck->session_path, sizeof(deck->session_path), "%s",
+			 deck->session_want);
+	else
+		r = path_choose(deck, err);
+	if (!wanted && r)
+		return r;
+	r = session_create(deck->session_path, false, &deck->writer, err);
+	if (r)
+		return r;
+	deck->keep = wanted;
+	open_record(deck);
+	return 0;
+}
+
+/* ---- which session ---------------------------------------------------------
+ */
+
+int record_resume(struct deck *deck, const char *path, struct err *err)
+{
+	struct model *model;
+	int r;
+
+	if (deck->writer)
+		return err_set(err, -EBUSY, "recording to %s already",
+			       deck->session_path);
+	r = session_create(path, true, &deck->writer, err);
+	if (r)
+		return r;
+	r = session_model(path, &model, err);
+	if (r) {
+		session_close(deck->writer, NULL);
+		deck->writer = NULL;
+		return r;
+	}
+	model_take(deck, model);
+	snprintf(deck->session_path, sizeof(deck->session_path), "%s", path);
+	deck->keep = true;
+	return 0;
+}
+
+/*
+ * The agent's own session goes on when its run does, or when the console that
+ * wrote it was killed; else its events begin a new one, behind what the old
+ * one has.
+ */
+static int session_of_agent(struct deck *deck, const char *path, bool running,
+			    struct marks *marks, struct err *err)
+{
+	struct model *model;
+	int r;
+
+	if (!path || !path_exists(path) || model_new(&model))
+		return 0;
+	r = fold(path, deck->agent, model, marks, NULL);
+	if (!r && (running || !model->closed) && !*deck->session_want) {
+		r = session_create(path, true, &deck->writer, err);
+		if (r == -EBUSY) {
+			deck->rewatch = true;
+			r = 0;
+		} else if (!r) {
+			snprintf(deck->session_path, sizeof(deck->session_path),
+				 "%s", path);
+			deck->keep = true;
+			model_take(deck, model);
+			return 0;
+		}
+	} else {
+		r = 0;
+	}
+	model_free(model);
+	return r;
+}
+
+static int choose_watched(struct deck *deck, const char *path,
+			  struct marks *marks)
+{
+	struct model *model;
+
+	if (!path || !path_exists(path) || model_new(&model))
+		return 0;
+	if (fold(path, deck->agent, model, marks, NULL)) {
+		model_free(model);
+		marks->count = 0;
+		return 0;
+	}
+	model_take(deck, model);
+	snprintf(deck->session_path, sizeof(deck->session_path), "%s", path);
+	return 0;
+}
+
+static int choose(struct deck *deck, const char *path, bool running,
+		  struct marks *marks, struct err *err)
+{
+	int r;
+
+	if (deck->writer) {
+		marks_of_writer(deck, marks);
+		return 0;
+	}
+	if (deck->watching)
+		return choose_watched(deck, path, marks);
+	if (deck->none) {
+		/* What is being recorded elsewhere is not ours to take. */
+		deck->rewatch = running;
+		return 0;
+	}
+	r = session_of_agent(deck, path, running, marks, err);
+	if (!r && !deck->writer && !deck->rewatch)
+		r = record_new(deck, err);
+	return r;
+}
+
+int record_choose(struct deck *deck, const json_t *hello, struct err *err)
+{
+	const char *path = json_string_value(json_object_get(hello, "session"));
+	const char *state = json_string_value(json_object_get(hello, "state"));
+	struct marks marks = { 0 };
+	int r;
+
+	r = choose(deck, path, state && !strcmp(state, "running"), &marks, err);
+	if (!r)
+		r = link_conn_from(deck->link,
+				   deck->writer ? deck->session_path : NULL,
+				   (const int64_t(*)[2])marks.at, marks.count);
+	free(marks.at);
+	return r;
+}
+
+/* ---- events ----------------------------------------------------------------
+ */
+
+static void event_fold(struct deck *deck, const json_t *event)
+{
+	const char *e = json_string_value(json_object_get(event, "e"));
+
+	if (!model_apply(deck->model, event, NULL))
+		deck->applied++;
+	if (e && (!strcmp(e, "run") || !strcmp(e, "note")))
+		deck->keep = true;
+}
+
+static void ack_at_once(struct deck *deck, const json_t *event)
+{
+	struct event_head head;
+
+	if (!event_head(event, &head, NULL))
+		link_conn_ack(deck->link, head.i, head.n);
+}
+
+void record_event(struct deck *deck, const json_t *event)
+{
+	struct err err;
+	int r;
+
+	if (deck->writer) {
+		r = session_append(deck->writer, event, &err);
+		if (r == -EALREADY)
+			return;
+		if (r) {
+			snprintf(deck->disk_text, sizeof(deck->disk_text),
+				 "%.190s", err.text);
+			deck->drop = true;
+			return;
+		}
+	} else if (!deck->watching) {
+		ack_at_once(deck, event);
+	}
+	event_fold(deck, event);
+}
+
+void record_own(struct deck *deck, const char *e, json_t *body)
+{
+	if (!event_stamp(&deck->console, e, event_now_us(), body)) {
+		if (deck->writer)
+			session_append(deck->writer, body, NULL);
+		event_fold(deck, body);
+	}
+	json_decref(body);
+}
+
+/* ---- what is on disk -------------------------------------------------------
+ */
+
+static int64_t *acked_of(struct deck *deck, int64_t i)
+{
+	struct mark *more;
+	size_t k;
+
+	for (k = 0; k < deck->acked_count; k++)
+		if (deck->acked[k].i == i)
+			return &deck->acked[k].n;
+	more = realloc(deck->acked, (deck->acked_count + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	deck->acked = more;
+	more[deck->acked_count] = (struct mark) { .i = i };
+	return &more[deck->acked_count++].n;
+}
+
+static void ack_written(struct deck *deck)
+{
+	const struct session_mark *mark;
+	size_t count = session_marks(deck->writer, &mark), k;
+	int64_t written, *acked;
+
+	for (k = 0; k < count; k++) {
+		if (strcmp(mark[k].a, deck->agent) != 0)
+			continue;
+		acked = acked_of(deck, mark[k].i);
+		written = session_written(deck->writer, mark[k].a, mark[k].i);
+		if (!acked || written <= *acked)
+			continue;
+		*acked = written;
+		link_conn_ack(deck->link, mark[k].i, written);
+	}
+}
+
+void record_tick(struct deck *deck, bool force)
+{
+	struct err err;
+
+	if (!deck->writer)
+		return;
+	if (session_tick(deck->writer, force, &err) < 0)
+		snprintf(deck->disk_text, sizeof(deck->disk_text), "%.190s",
+			 err.text);
+	else
+		deck->disk_text[0] = '\0';
+	if (deck->link && deck->link_state == LINK_LIVE)
+		ack_written(deck);
+}
+
+void record_close(struct deck *deck, const char *reason)
+{
+	struct err err;
+
+	if (!deck->writer)
+		return;
+	record_own(deck, "close", json_pack("{s:s}", "reason", reason));
+	record_tick(deck, true);
+	if (session_close(deck->writer, &err))
+		snprintf(deck->disk_text, sizeof(deck->disk_text), "%.190s",
+			 err.text);
+	deck->writer = NULL;
+	if (!deck->keep)
+		unlink(deck->session_path);
+}
