@@ -7,10 +7,10 @@
 # same file with O_DIRECT, and nothing at all (null). iodeck keeps its full
 # histograms, fio its default statistics, both as a user would have them; the
 # bare ring (rawloop) does nothing for an I/O and shows the limit. CPU is that
-# of each whole process, as the kernel counts it. Then how well open loop keeps
-# a schedule.
+# of each whole process, as the kernel counts it, its start included: so runs
+# are not short. Then how well open loop keeps a schedule.
 #
-#   ROUNDS=5 SECONDS_EACH=2 DEPTHS="1 32 128" TARGETS="cached direct null"
+#   ROUNDS=5 SECONDS_EACH=4 DEPTHS="1 32 128" TARGETS="cached direct null"
 #   BENCH_DIR=/var/tmp    where a file of BENCH_MIB (512) MiB is made; not tmpfs
 #   T_IO_URING=PATH       fio's t/io_uring, where somebody has built it
 set -eu
@@ -20,7 +20,7 @@ bin=${BIN_DIR:-build/release/bin}
 dir=${BENCH_DIR:-/var/tmp}
 mib=${BENCH_MIB:-512}
 rounds=${ROUNDS:-5}
-seconds=${SECONDS_EACH:-2}
+seconds=${SECONDS_EACH:-4}
 depths=${DEPTHS:-1 32 128}
 targets=${TARGETS:-cached direct null}
 tiour=${T_IO_URING:-$(command -v t_io_uring || :)}
@@ -65,8 +65,8 @@ run_iodeck() {
 run_fio() {
   batch=$(((depth + 1) / 2))
   set -- --name=b --rw=randread --bs=4k --iodepth="$depth" --thread \
-    --iodepth_batch_submit="$batch" --iodepth_batch_complete_min=1 \
-    --iodepth_batch_complete_max="$depth" --norandommap --randrepeat=0 \
+    --iodepth_batch_submit="$batch" --iodepth_batch_complete_min="$batch" \
+    --iodepth_batch_complete_max="$batch" --norandommap --randrepeat=0 \
     --random_generator=tausworthe64 --time_based --runtime="$seconds" \
     --output-format=json
   case $target in
