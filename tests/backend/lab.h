@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A lab for tests with the real daemon: a directory, a daemon on it, and a
+ * console that counts what it hears.
+ */
+#ifndef TESTS_BACKEND_LAB_H
+#define TESTS_BACKEND_LAB_H
+
+#include <sys/types.h>
+
+#include "backend/cluster/link.h"
+
+struct lab {
+	char dir[64], state[80];
+	char program[256];
+};
+void lab_open(struct lab *lab);
+/* Ends the daemon if it lives and removes the directory. */
+void lab_close(struct lab *lab);
+/* Starts the daemon with these options; its process id. */
+pid_t lab_daemon(struct lab *lab, const char *options);
+/* That of the daemon that holds the lock; 0: none. */
+pid_t lab_pid(const struct lab *lab);
+/* The cluster document: `domains` of two drives of `mib` each. */
+json_t *lab_cluster(const struct lab *lab, int domains, int mib);
+/* points of length_ms on a vDisk, after a prefill; intervals of 100 ms */
+json_t *lab_plan(const char *vdisk, int points, int length_ms);
+
+struct hears {
+	struct link_conn *link;
+	enum link_state state;
+	char reason[512];
+	json_t *hello;
+	json_t *event; /* an array of all */
+	int64_t last_i, last_n;
+	unsigned doubles, holes;
+	bool acks;
+	int file; /* also written there, a line an event; -1 */
+	/* chooses marks between hello and attach */
+	void (*choose)(struct hears *h);
+	bool answered;
+	json_t *answer; /* NULL with answered: the link went */
+};
+struct hears_opts {
+	bool watch, take, spawn, acks;
+	int file;
+	const int64_t (*from)[2];
+	size_t from_count;
+	const char *program;
+};
+/* Turns until UP or DOWN. */
+void hears_open(struct hears *h, struct lab *lab,
+		const struct hears_opts *opts);
+void hears_close(struct hears *h);
+/* One turn of at most 50 ms. */
+void hears_turn(struct hears *h);
+/* Turns until it is so; false after timeout_s. */
+bool hears_until(struct hears *h, bool (*so)(struct hears *h), int timeout_s);
+/* Asks and waits for the answer (borrowed until the next); NULL: none. */
+const json_t *hears_ask(struct hears *h, const char *what, json_t *body);
+void hears_ask_ok(struct hears *h, const char *what, json_t *body);
+/* The newest event of a type whose member is this text (NULL: any). */
+const json_t *hears_find(struct hears *h, const char *e, const char *member,
+			 const char *value);
+unsigned hears_count(struct hears *h, const char *e);
+bool run_is_over(struct hears *h);
+bool link_is_down(struct hears *h);
+
+#endif
