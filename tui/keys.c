@@ -18,7 +18,7 @@ const struct key_row key_table[] = {
 	{ '>', NULL, KEY_REPLAY, "replay faster", NULL, NULL },
 	/* run */
 	{ ' ', "run", KEY_LIVE, "run pause", "space", "pause" },
-	{ 's', "run", KEY_LIVE, "run stop", "s", "stop" },
+	{ 's', "run", KEY_LIVE, "ask run stop", "s", "stop" },
 	{ 'l', "run", 0, "axis toggle", "l", "log axis" },
 	{ 'r', "run", 0, "latency toggle", "r", "response" },
 	{ 'm', "run", 0, "marks toggle", "m", "marks" },

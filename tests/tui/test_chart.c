@@ -45,6 +45,8 @@ static void test_axis_steps(void **state)
 		axis_fit(&a, false, 0, hi, 5);
 		assert_true(a.hi >= hi);
 		assert_true(a.hi <= hi / 0.34);
+		/* once round, it grows by a good part */
+		assert_true(was == 0 || a.hi == was || a.hi >= was * 1.15);
 		steps += a.hi != was;
 		was = a.hi;
 		n = axis_ticks(&a, 12, tick);
@@ -54,7 +56,7 @@ static void test_axis_steps(void **state)
 					   round(tick[i] / a.step), 1e-6);
 	}
 	/* 1087 fits over four and a half decades: some steps a decade */
-	assert_in_range(steps, 8, 40);
+	assert_in_range(steps, 8, 36);
 }
 
 static void test_axis_log(void **state)
@@ -142,9 +144,8 @@ static void test_canvas_fit(void **state)
 				     ROLE_TEXT, "one two three four"),
 			 2);
 	text = canvas_dump(&c);
-	assert_string_equal(text, "abcd\xe2\x80\xa6\none two\nthree\xe2\x80"
-				  "\xa6\n" +
-					  0);
+	assert_string_equal(text, "abcd\xe2\x80\xa6\none two\n"
+				  "three\xe2\x80\xa6\n");
 	free(text);
 	canvas_fini(&c);
 }

@@ -13,7 +13,9 @@
 
 static bool inside(struct rect a, struct rect b)
 {
-	return a.w >= 0 && a.h >= 0 && a.x >= b.x && a.y >= b.y &&
+	if (a.w == 0 || a.h == 0)
+		return true;
+	return a.w > 0 && a.h > 0 && a.x >= b.x && a.y >= b.y &&
 	       a.x + a.w <= b.x + b.w && a.y + a.h <= b.y + b.h;
 }
 

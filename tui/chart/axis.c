@@ -5,6 +5,8 @@
 
 /* Below this share of the axis the data look lost, and it is fitted anew. */
 #define FILL_LEAST 0.35
+/* A step up leaves this much room. */
+#define GROW 1.2
 
 static const double round_step[] = { 1, 2, 2.5, 5, 10 };
 
@@ -63,12 +65,16 @@ void axis_fit(struct axis *axis, bool log, double lo, double hi, unsigned ticks)
 		lo = hi / 10;
 	if (axis_holds(axis, log, lo, hi))
 		return;
-	axis->log = log;
 	if (log) {
+		axis->log = true;
 		fit_log(axis, lo, hi);
 		return;
 	}
+	/* What outgrew its axis will grow on. */
+	if (axis->hi > 0 && !axis->log && hi > axis->hi)
+		hi *= GROW;
 	ticks = ticks < 2 ? 2 : ticks;
+	axis->log = false;
 	axis->lo = 0;
 	axis->step = axis_round(hi / ticks);
 	axis->hi = axis->step * ceil(hi / axis->step - 1e-9);

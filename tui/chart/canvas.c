@@ -355,8 +355,12 @@ int canvas_wrap(struct canvas *c, struct rect r, unsigned style,
 		if (*text == '\n')
 			text++;
 		canvas_text(c, r.x, r.y + n, style, line);
-		if (*text && n == r.h - 1)
-			canvas_put(c, r.x + r.w - 1, r.y + n, style, 0x2026);
+		if (*text && n == r.h - 1) {
+			int end = text_columns(line);
+
+			end = end < r.w ? end : r.w - 1;
+			canvas_put(c, r.x + end, r.y + n, style, 0x2026);
+		}
 		n++;
 	}
 	return n;
