@@ -35,9 +35,10 @@ struct app {
 	struct scene scene;
 	struct canvas canvas;
 	uint64_t revision;
-	int64_t drawn_ms, looked_ms;
+	int64_t drawn_ms;
 	bool dirty, quit, waiting, mouse;
 	enum deck_link link;
+	enum screen_id seen;
 };
 
 static int64_t now_ms(void)
@@ -96,7 +97,6 @@ static void library_look(struct app *app)
 	library_load(&app->library, app->status.link == LINK_REPLAY
 					    ? ""
 					    : app->status.session_path);
-	app->looked_ms = now_ms();
 }
 
 static void run_line(struct app *app, const char *line)
@@ -105,10 +105,6 @@ static void run_line(struct app *app, const char *line)
 
 	if (line[0] == ':') {
 		prompt_open(&app->ui, line + 1);
-		return;
-	}
-	if (!strcmp(line, "sessions refresh")) {
-		library_look(app);
 		return;
 	}
 	if (ui_command(&app->ui, &app->scene, line) != -ENOENT)
@@ -227,8 +223,14 @@ static void keys_take(struct app *app)
 
 static void wishes(struct app *app)
 {
+	/* The list of sessions is read again when one goes to look at it. */
+	if (app->ui.screen == SCREEN_SESSIONS && app->seen != SCREEN_SESSIONS)
+		app->ui.want_refresh = true;
+	app->seen = app->ui.screen;
 	if (app->ui.want_redraw)
 		term_redraw(app->term);
+	if (app->ui.want_refresh)
+		library_look(app);
 	if (app->ui.want_suspend)
 		term_suspend(app->term);
 	if (app->ui.mouse != app->mouse) {
@@ -236,6 +238,7 @@ static void wishes(struct app *app)
 		term_mouse_set(app->term, app->mouse);
 	}
 	app->ui.want_redraw = app->ui.want_suspend = false;
+	app->ui.want_refresh = false;
 }
 
 /* ---- frames -------------------------------------------------------------- */

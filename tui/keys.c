@@ -8,17 +8,17 @@
 
 const struct key_row key_table[] = {
 	/* replay */
-	{ ' ', NULL, KEY_REPLAY, "replay toggle", "space", "play" },
-	{ K_LEFT, NULL, KEY_REPLAY, "replay seek -10",
-	  "\xe2\x86\x90\xe2\x86\x92", "10 s" },
-	{ K_RIGHT, NULL, KEY_REPLAY, "replay seek +10", NULL, NULL },
-	{ ',', NULL, KEY_REPLAY, "replay step back", ",.", "event" },
-	{ '.', NULL, KEY_REPLAY, "replay step", NULL, NULL },
-	{ '<', NULL, KEY_REPLAY, "replay slower", "<>", "speed" },
-	{ '>', NULL, KEY_REPLAY, "replay faster", NULL, NULL },
+	{ ' ', NULL, KEY_REPLAY, "play", "space", "play" },
+	{ K_LEFT, NULL, KEY_REPLAY, "seek -10", "\xe2\x86\x90\xe2\x86\x92",
+	  "10 s" },
+	{ K_RIGHT, NULL, KEY_REPLAY, "seek +10", NULL, NULL },
+	{ ',', NULL, KEY_REPLAY, "step -1", ",.", "event" },
+	{ '.', NULL, KEY_REPLAY, "step 1", NULL, NULL },
+	{ '<', NULL, KEY_REPLAY, "speed %-", "<>", "speed" },
+	{ '>', NULL, KEY_REPLAY, "speed %+", NULL, NULL },
 	/* run */
-	{ ' ', "run", KEY_LIVE, "run pause", "space", "pause" },
-	{ 's', "run", KEY_LIVE, "ask run stop", "s", "stop" },
+	{ ' ', "run", KEY_LIVE, "pause", "space", "pause" },
+	{ 's', "run", KEY_LIVE, "ask stop", "s", "stop" },
 	{ 'l', "run", 0, "axis toggle", "l", "log axis" },
 	{ 'r', "run", 0, "latency toggle", "r", "response" },
 	{ 'm', "run", 0, "marks toggle", "m", "marks" },
@@ -29,7 +29,7 @@ const struct key_row key_table[] = {
 	{ '[', "run", 0, "show run previous", NULL, NULL },
 	{ ']', "run", 0, "show run next", NULL, NULL },
 	/* cluster */
-	{ 'o', "cluster", KEY_LIVE, ":node offline %s", NULL, NULL },
+	{ 'o', "cluster", KEY_LIVE, ":fault domain %s offline", NULL, NULL },
 	/* vDisks */
 	{ 'n', "vdisks", KEY_LIVE, "edit new", "n", "new" },
 	{ 'e', "vdisks", KEY_LIVE, "edit", "e", "change" },
@@ -40,11 +40,11 @@ const struct key_row key_table[] = {
 	{ K_ENTER, "workloads", KEY_LIVE, ":run %s vdisk=", "Enter", "run on" },
 	/* compare */
 	{ 'o', "compare", 0, ":overlay ", "o", "lay over" },
-	{ K_ENTER, "compare", 0, "compare-with", "Enter", "choose a" },
+	{ 'b', "compare", 0, "cursor next", "b", "base" },
 	/* sessions */
-	{ K_ENTER, "sessions", 0, "replay %s", "Enter", "replay" },
-	{ 'o', "sessions", 0, "overlay %s", "o", "lay over" },
-	{ 'u', "sessions", 0, "sessions refresh", "u", "look again" },
+	{ K_ENTER, "sessions", 0, "open %s", "Enter", "replay" },
+	{ 'o', "sessions", 0, ":overlay %s#", "o", "lay over" },
+	{ 'u', "sessions", 0, "refresh", "u", "look again" },
 	/* everywhere */
 	{ '1', NULL, 0, "screen cluster", NULL, NULL },
 	{ '2', NULL, 0, "screen vdisks", NULL, NULL },
@@ -66,6 +66,7 @@ const struct key_row key_table[] = {
 	{ 'g', NULL, 0, "guide toggle", NULL, NULL },
 	{ 'M', NULL, 0, "mouse toggle", NULL, NULL },
 	{ 'N', NULL, KEY_LIVE, ":note ", NULL, NULL },
+	{ 'L', NULL, KEY_REPLAY, "live", NULL, NULL },
 	{ K_F1, NULL, 0, "help", NULL, NULL },
 	{ '?', NULL, 0, "help keys", "?", "keys" },
 	{ ':', NULL, 0, ":", ":", "command" },

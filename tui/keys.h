@@ -17,8 +17,9 @@ struct key_row {
 	int key;
 	const char *screen; /* NULL: everywhere */
 	unsigned when;      /* 0 always */
-	const char *line;   /* %s: what is under the cursor; begins with ':' it
-			       only opens the prompt with the rest typed */
+	const char *line;   /* %s: what is under the cursor; %- and %+: half
+			       and twice the replay's speed; begins with ':'
+			       it only opens the prompt with the rest typed */
 	const char *shown;  /* "space"; NULL: not in the bottom line */
 	const char *label;  /* "pause" */
 };

@@ -568,19 +568,31 @@ const struct page_row *page_find(const char *name)
 	return NULL;
 }
 
-static void keys_of(struct out *o, const char *screen)
+static void keys_of(struct out *o, const char *title, const char *screen,
+		    unsigned when)
 {
 	char line[200], key[16];
+	bool begun = false;
 
 	for (const struct key_row *r = key_table; r->key; r++) {
-		if (screen ? !r->screen || strcmp(r->screen, screen) != 0
-			   : r->screen != NULL)
+		if ((screen ? !r->screen || strcmp(r->screen, screen) != 0
+			    : r->screen != NULL) ||
+		    (!screen &&
+		     (r->when == KEY_REPLAY) != (when == KEY_REPLAY)))
 			continue;
+		if (!begun) {
+			snprintf(line, sizeof(line), "%c%s%c\n", PAGE_BOLD,
+				 title, PAGE_PLAIN);
+			put(o, line, strlen(line));
+			begun = true;
+		}
 		key_name(r->key, key, sizeof(key));
 		snprintf(line, sizeof(line), "    %c%-10s%c %s\n", PAGE_BOLD,
 			 key, PAGE_PLAIN, r->line);
 		put(o, line, strlen(line));
 	}
+	if (begun)
+		put(o, "\n", 1);
 }
 
 char *page_keys(const char *screen)
@@ -588,17 +600,11 @@ char *page_keys(const char *screen)
 	static const char head[] = "A key stands for a command; each can be "
 				   "typed after a colon.\n\n";
 	struct out o = { 0 };
-	char line[96];
 
 	put(&o, head, sizeof(head) - 1);
-	snprintf(line, sizeof(line), "%cOn this screen%c\n", PAGE_BOLD,
-		 PAGE_PLAIN);
-	put(&o, line, strlen(line));
-	keys_of(&o, screen);
-	snprintf(line, sizeof(line), "\n%cEverywhere%c\n", PAGE_BOLD,
-		 PAGE_PLAIN);
-	put(&o, line, strlen(line));
-	keys_of(&o, NULL);
+	keys_of(&o, "On this screen", screen, 0);
+	keys_of(&o, "Everywhere", NULL, 0);
+	keys_of(&o, "In a replay", NULL, KEY_REPLAY);
 	if (o.failed) {
 		free(o.text);
 		return NULL;

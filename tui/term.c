@@ -15,6 +15,7 @@
 #include <wchar.h>
 
 #include "tui/term_guard.h"
+#include "tui/term_known.h"
 
 #define KEY_PASTE (KEY_MAX + 1)
 #define KEY_PASTE_END (KEY_MAX + 2)
@@ -156,9 +157,10 @@ static int screen_open(struct term *t, const char *name, struct err *err)
 			       "commands without a screen: iodeck run SUITE "
 			       "--headless, iodeck show FILE",
 			       name && *name ? name : "unset");
-	t->screen = newterm(name, t->out, t->in);
-	if (!t->screen && name_is_kin(name))
-		t->screen = newterm("xterm-256color", t->out, t->in);
+	if (!term_known(name) && name_is_kin(name))
+		name = "xterm-256color";
+	if (term_known(name))
+		t->screen = newterm(name, t->out, t->in);
 	if (!t->screen)
 		return err_set(err, -ENOTTY,
 			       "no description of the terminal %s: install "

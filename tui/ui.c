@@ -224,6 +224,25 @@ static bool ask_key(struct ui *ui, int key, char *line)
 	return false;
 }
 
+/* Keys whose line depends on more than the cursor. */
+static bool line_by_state(const struct scene *scene, const char *row,
+			  char *line)
+{
+	const struct m_run *run = model_run(scene->model);
+	double speed = scene->status->speed;
+
+	if (!strcmp(row, "pause") && run && !strcmp(run->state, "paused")) {
+		snprintf(line, UI_LINE, "resume");
+		return true;
+	}
+	if (strncmp(row, "speed %", 7) != 0)
+		return false;
+	speed = row[7] == '+' ? speed * 2 : speed / 2;
+	speed = speed < 0.25 ? 0.25 : speed > 64 ? 64 : speed;
+	snprintf(line, UI_LINE, "speed %g", speed);
+	return true;
+}
+
 static bool table_key(struct ui *ui, const struct scene *scene, int key,
 		      char *line)
 {
@@ -233,10 +252,8 @@ static bool table_key(struct ui *ui, const struct scene *scene, int key,
 
 	if (!row)
 		return false;
-	if (!strcmp(row->line, "help")) {
-		snprintf(line, UI_LINE, "help %s", s->page);
+	if (line_by_state(scene, row->line, line))
 		return true;
-	}
 	return key_line(row, s->selected ? s->selected(ui, scene) : NULL, line);
 }
 

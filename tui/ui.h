@@ -86,7 +86,7 @@ struct ui {
 	int64_t message_t_us;
 	bool mouse;
 	/* wishes to the loop */
-	bool want_redraw, want_suspend, want_quit;
+	bool want_redraw, want_suspend, want_refresh;
 };
 
 void ui_init(struct ui *ui);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tui/page.h"
 #include "tui/screen/form.h"
 #include "tui/screen/screen.h"
 
@@ -27,7 +28,8 @@ const struct ui_command_row ui_command_table[] = {
 	{ "show", "run previous|next|newest",
 	  "Which run of the session is "
 	  "shown." },
-	{ "cursor", "up|down|top|end|pageup|pagedown", "Moves in a list." },
+	{ "cursor", "up|down|next|top|end|pageup|pagedown",
+	  "Moves in a list." },
 	{ "edit", "[new]",
 	  "Opens the policy editor of the vDisk under the "
 	  "cursor, or of a new one." },
@@ -37,6 +39,7 @@ const struct ui_command_row ui_command_table[] = {
 	  "The manual page of where you are, or of "
 	  "PAGE." },
 	{ "ask", "COMMAND", "Runs a command after a yes." },
+	{ "refresh", "", "Reads workloads, suites and sessions again." },
 	{ "redraw", "", "Draws the whole screen again." },
 	{ "suspend", "", "Stops the console as ^Z does; fg goes on." },
 	{ NULL, NULL, NULL },
@@ -106,6 +109,8 @@ static int do_cursor(struct ui *ui, const char *word)
 		cur->at--;
 	else if (!strcmp(word, "down"))
 		cur->at++;
+	else if (!strcmp(word, "next"))
+		cur->at = cur->at + 1 < cur->count ? cur->at + 1 : 0;
 	else if (!strcmp(word, "top"))
 		cur->at = 0;
 	else if (!strcmp(word, "end"))
@@ -210,8 +215,16 @@ static int dispatch(struct ui *ui, const struct scene *scene, char **word,
 	if (!strcmp(word[0], "ask"))
 		return do_ask(ui, line);
 	if (!strcmp(word[0], "help")) {
+		/* Of commands the deck knows more. */
+		if (word[1][0] && strcmp(word[1], "keys") != 0 &&
+		    (word[2][0] || !page_find(word[1])))
+			return -ENOENT;
 		snprintf(view, sizeof(view), "help:%.50s", word[1]);
 		ui_view(ui, scene, view);
+		return 0;
+	}
+	if (!strcmp(word[0], "refresh")) {
+		ui->want_refresh = true;
 		return 0;
 	}
 	if (!strcmp(word[0], "redraw")) {

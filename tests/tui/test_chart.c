@@ -21,8 +21,8 @@
 static void test_axis_rounds(void **state)
 {
 	static const double in_out[][2] = {
-		{ 0.9, 1 },   { 1, 1 },	    { 1.1, 2 },	    { 2.1, 2.5 },
-		{ 2.6, 5 },   { 5.1, 10 },  { 41600, 50000 }, { 0.03, 0.05 },
+		{ 0.9, 1 }, { 1, 1 },    { 1.1, 2 },       { 2.1, 2.5 },
+		{ 2.6, 5 }, { 5.1, 10 }, { 41600, 50000 }, { 0.03, 0.05 },
 	};
 
 	(void)state;
@@ -154,21 +154,29 @@ static void test_canvas_fit(void **state)
 static void test_ascii_is_ascii(void **state)
 {
 	static const struct line_point p[] = {
-		{ 1, 0.2, 0 }, { 5, 0.4, 0 }, { 8, 2.5, LINE_SATURATED },
+		{ 1, 0.2, 0 },
+		{ 5, 0.4, 0 },
+		{ 8, 2.5, LINE_SATURATED },
 		{ 9, 4, LINE_GROWING },
 	};
 	struct line_series s[6] = { 0 };
 	struct axis x = { 0 }, y = { 0 };
-	struct line_chart chart = { .x = &x, .y = &y, .x_unit = "IOPS",
-				    .bound = 1, .bound_label = "1 ms",
-				    .series = s, .count = 6, .focus = 2 };
+	struct line_chart chart = { .x = &x,
+				    .y = &y,
+				    .x_unit = "IOPS",
+				    .bound = 1,
+				    .bound_label = "1 ms",
+				    .series = s,
+				    .count = 6,
+				    .focus = 2 };
 	struct canvas c = { .glyphs = GLYPHS_ASCII };
 	char *text;
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++)
-		s[i] = (struct line_series) { .label = "RAID", .index = i,
-					      .point = p, .points = 4 };
+		s[i] = (struct line_series) {
+			.label = "RAID", .index = i, .point = p, .points = 4
+		};
 	axis_fit(&x, false, 0, 9, 5);
 	axis_fit(&y, false, 0, 4, 5);
 	assert_int_equal(canvas_resize(&c, 60, 20), 0);
@@ -183,14 +191,20 @@ static void test_ascii_is_ascii(void **state)
 /* No size and no data make a chart draw outside its rectangle or fail. */
 static void test_line_sizes(void **state)
 {
-	struct line_point p[3] = { { NAN, 1, 0 }, { 1e12, 1e9, 0 },
+	struct line_point p[3] = { { NAN, 1, 0 },
+				   { 1e12, 1e9, 0 },
 				   { 3, NAN, 0 } };
 	struct line_series s = { .label = "a long name of a series",
-				 .point = p, .points = 3 };
+				 .point = p,
+				 .points = 3 };
 	struct axis x = { 0 }, y = { 0 };
-	struct line_chart chart = { .x = &x, .y = &y, .x_unit = "IOPS",
-				    .bound = 1, .bound_label = "1 ms",
-				    .series = &s, .count = 1 };
+	struct line_chart chart = { .x = &x,
+				    .y = &y,
+				    .x_unit = "IOPS",
+				    .bound = 1,
+				    .bound_label = "1 ms",
+				    .series = &s,
+				    .count = 1 };
 	struct canvas c = { 0 };
 
 	(void)state;
@@ -270,8 +284,9 @@ static const char *row_label(size_t row, char *buf)
 static void test_heat_tail(void **state)
 {
 	static const uint32_t count[4] = { 0, 10000, 0, 1 };
-	struct heat heat = { .count = count, .rows = 4, .columns = 1,
-			     .label = row_label };
+	struct heat heat = {
+		.count = count, .rows = 4, .columns = 1, .label = row_label
+	};
 	struct canvas c = { 0 };
 
 	(void)state;

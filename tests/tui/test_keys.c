@@ -45,11 +45,11 @@ static void test_quoting(void **state)
 	static const struct {
 		const char *selected, *line;
 	} row[] = {
-		{ "db1", "replay db1" },
-		{ "/a b/c", "replay '/a b/c'" },
-		{ "it's", "replay 'it'\\''s'" },
+		{ "db1", "open db1" },
+		{ "/a b/c", "open '/a b/c'" },
+		{ "it's", "open 'it'\\''s'" },
 	};
-	const struct key_row key = { .line = "replay %s" };
+	const struct key_row key = { .line = "open %s" };
 	char line[UI_LINE];
 
 	(void)state;
@@ -72,7 +72,7 @@ static void test_lines(void **state)
 	assert_true(f.ui.chosen);
 	assert_string_equal(fixture_key(&f, 's'), "");
 	assert_true(f.ui.ask);
-	assert_string_equal(fixture_key(&f, 'y'), "run stop");
+	assert_string_equal(fixture_key(&f, 'y'), "stop");
 	fixture_key(&f, 'l');
 	assert_true(f.ui.log_y);
 	fixture_key(&f, 'r');
@@ -118,8 +118,12 @@ static void test_replay_keys(void **state)
 	fixture_open(&f, 200);
 	f.ui.screen = SCREEN_RUN;
 	f.status.link = LINK_REPLAY;
-	assert_string_equal(fixture_key(&f, ' '), "replay toggle");
-	assert_string_equal(fixture_key(&f, K_RIGHT), "replay seek +10");
+	assert_string_equal(fixture_key(&f, ' '), "play");
+	assert_string_equal(fixture_key(&f, K_RIGHT), "seek +10");
+	f.status.speed = 8;
+	assert_string_equal(fixture_key(&f, '>'), "speed 16");
+	f.status.speed = 0.25;
+	assert_string_equal(fixture_key(&f, '<'), "speed 0.25");
 	assert_string_equal(fixture_key(&f, 's'), "");
 	assert_false(f.ui.ask);
 	fixture_close(&f);
@@ -163,9 +167,10 @@ static void test_form_refuses(void **state)
 	f.ui.screen = SCREEN_VDISKS;
 	free(fixture_draw(&f, 80, 24, GLYPHS_UTF8));
 	fixture_key(&f, 'e');
-	fixture_keys(&f, (const int[]) { K_DOWN, K_RIGHT, K_RIGHT, K_RIGHT,
-					 K_ENTER },
-		     5);
+	fixture_keys(
+		&f,
+		(const int[]) { K_DOWN, K_RIGHT, K_RIGHT, K_RIGHT, K_ENTER },
+		5);
 	assert_int_equal(f.ui.form.ftt, 3);
 	assert_false(f.ui.ask);
 	assert_non_null(strstr(f.ui.message, "7 fault domains"));
@@ -252,8 +257,7 @@ static void test_pages(void **state)
 		}
 	assert_null(page_find("no-such-page"));
 	if (page_table[0].name)
-		assert_ptr_equal(page_find(page_table[0].name),
-				 &page_table[0]);
+		assert_ptr_equal(page_find(page_table[0].name), &page_table[0]);
 }
 
 int main(void)

@@ -45,11 +45,12 @@ static void test_frame(void **state)
 		for (int h = 1; h < 120; h++)
 			for (int kind = 0; kind < 4; kind++) {
 				struct rect all = { 0, 0, w, h };
-				bool ok = layout_frame(w, h, kind & 1,
-						       kind & 2, &f);
-				struct rect r[] = { f.head, f.tabs, f.body,
-						    f.guide, f.replay,
-						    f.message, f.keys };
+				bool ok = layout_frame(w, h, kind & 1, kind & 2,
+						       &f);
+				struct rect r[] = { f.head,   f.tabs,
+						    f.body,   f.guide,
+						    f.replay, f.message,
+						    f.keys };
 
 				assert_int_equal(ok, w >= LAYOUT_W_MIN &&
 							     h >= LAYOUT_H_MIN);

@@ -19,7 +19,7 @@
 
 /* Shares of the session: a curve growing, all healthy; a drive just pulled. */
 #define GROWING 60
-#define PULLED 93
+#define PULLED 95
 
 static int part_of(int percent)
 {
@@ -214,8 +214,10 @@ static void test_prompt_view(void **state)
 	(void)state;
 	fixture_open(&f, part_of(GROWING));
 	f.ui.screen = SCREEN_RUN;
-	f.ui.prompt = (struct prompt_view) { .open = true, .label = ":",
-					     .line = "vdisk s", .cursor = 7,
+	f.ui.prompt = (struct prompt_view) { .open = true,
+					     .label = ":",
+					     .line = "vdisk s",
+					     .cursor = 7,
 					     .lists = 2 };
 	f.ui.prompt.list[0] = strdup("set");
 	f.ui.prompt.list[1] = strdup("show");
@@ -301,8 +303,9 @@ static void test_moments(void **state)
 /* Bytes of a frame: whole ones, and ones in which a second went by. */
 static void test_bytes(void **state)
 {
-	struct term_opts opts = { .headless = true, .w = 200, .h = 60,
-				  .name = "xterm-256color" };
+	struct term_opts opts = {
+		.headless = true, .w = 200, .h = 60, .name = "xterm-256color"
+	};
 	struct fixture f;
 	struct term *term;
 	struct err err;

@@ -241,7 +241,7 @@ static int label_cost(const struct plot *p, int x, int y, int cols)
 		cell = canvas_cell(p->c, x + i, y);
 		if (cell->ch && i >= 0 && i < cols)
 			return INT_MAX;
-		cost += cell->ch ? 2 : cell->dots ? 4 : 0;
+		cost += cell->ch ? 6 : cell->dots ? 4 : 0;
 	}
 	return cost;
 }
@@ -330,7 +330,9 @@ static void draw_bound(const struct plot *p)
 		canvas_text(p->c, right - cols, y, ROLE_AXIS,
 			    p->chart->bound_label);
 	for (int x = p->in.x; x < right; x++)
-		if (!canvas_used(p->c, x, y))
+		/* In ASCII a dashed line has to have gaps to look like one. */
+		if (!canvas_used(p->c, x, y) &&
+		    (p->c->glyphs == GLYPHS_UTF8 || x % 2))
 			canvas_put(p->c, x, y, ROLE_AXIS, 0x254c);
 }
 

@@ -154,63 +154,97 @@ static void drive_users(const struct model *m, const char *domain,
 
 static void drive_line(struct canvas *c, struct rect r, int y,
 		       const struct model *m, const struct m_domain *d,
-		       const struct m_drive *drive)
+		       const struct m_drive *drive, bool with_node)
 {
 	const char *state = drive->state[0] ? drive->state : "-";
-	char a[FMT_MAX], b[FMT_MAX], users[256];
+	char a[FMT_MAX], b[FMT_MAX], users[256], name[80];
 	int x = r.x + 2, right = r.x + r.w - 1;
 
-	canvas_fit(c, x, y, 8, ROLE_TEXT, drive->name);
-	canvas_put(c, x + 9, y, state_role(state), 0x25cf);
-	canvas_fit(c, x + 11, y, 8, state_role(state), state);
-	canvas_fit(c, x + 20, y, 5, ROLE_DIM, drive->kind);
-	canvas_right(c, x + 34, y, ROLE_TEXT,
+	snprintf(name, sizeof(name), "%.30s%s%.30s", with_node ? d->name : "",
+		 with_node ? ":" : "", drive->name);
+	canvas_fit(c, x, y, 9, ROLE_TEXT, name);
+	canvas_put(c, x + 10, y, state_role(state), 0x25cf);
+	canvas_fit(c, x + 12, y, 8, state_role(state), state);
+	canvas_fit(c, x + 21, y, 6, ROLE_DIM,
+		   !strcmp(drive->kind, "directory") ? "dir" : drive->kind);
+	canvas_right(c, x + 35, y, ROLE_TEXT,
 		     fmt_bytes(a, (double)drive->size_bytes));
-	canvas_right(c, x + 44, y, ROLE_DIM,
+	canvas_right(c, x + 45, y, ROLE_DIM,
 		     fmt_bytes(b, (double)drive->free_bytes));
 	if (drive->reason[0]) {
-		canvas_fit(c, x + 46, y, right - x - 46, ROLE_WARN,
+		canvas_fit(c, x + 47, y, right - x - 47, ROLE_WARN,
 			   drive->reason);
 		return;
 	}
 	drive_users(m, d->name, drive->name, users, sizeof(users));
-	canvas_fit(c, x + 46, y, r.w >= 110 ? 30 : right - x - 46, ROLE_TEXT,
+	canvas_fit(c, x + 47, y, r.w >= 110 ? 24 : right - x - 47, ROLE_TEXT,
 		   users);
 	if (r.w < 110)
 		return;
-	canvas_right(c, x + 86, y, ROLE_DIM,
+	bar_draw(c, x + 72, y, 8, drive->busy, bar_load_role(drive->busy));
+	canvas_right(c, x + 86, y, ROLE_TEXT, fmt_pct(a, drive->busy));
+	canvas_right(c, x + 94, y, ROLE_TEXT, fmt_ms(a, drive->latency_us));
+	canvas_right(c, x + 106, y, ROLE_DIM,
 		     fmt_rate(a, drive->shape.set ? drive->shape.rate_bytes_s
 						  : NAN));
-	canvas_right(c, x + 96, y, ROLE_DIM,
+	canvas_right(c, x + 114, y, ROLE_DIM,
 		     fmt_k(a, drive->shape.set ? drive->shape.rate_iops : NAN));
 	canvas_right(
-		c, x + 104, y, ROLE_DIM,
+		c, x + 122, y, ROLE_DIM,
 		fmt_ms(a, drive->shape.set ? drive->shape.latency_us : NAN));
-	canvas_fit(c, x + 107, y, right - x - 107, ROLE_DIM, drive->path);
+	canvas_fit(c, x + 125, y, right - x - 125, ROLE_DIM, drive->path);
 }
 
-static void drives_draw(struct canvas *c, struct rect r, const struct model *m,
-			const struct m_domain *d)
+static void drive_heads(struct canvas *c, struct rect r)
 {
-	char title[128];
 	int x = r.x + 2;
 
-	snprintf(title, sizeof(title), "drives of %s", d->name);
-	r = canvas_head(c, r, title);
 	canvas_text(c, x, r.y, ROLE_DIM, "drive");
-	canvas_text(c, x + 11, r.y, ROLE_DIM, "state");
-	canvas_text(c, x + 20, r.y, ROLE_DIM, "kind");
-	canvas_right(c, x + 34, r.y, ROLE_DIM, "size");
-	canvas_right(c, x + 44, r.y, ROLE_DIM, "free");
-	canvas_text(c, x + 46, r.y, ROLE_DIM, "used by");
-	if (r.w >= 110) {
-		canvas_right(c, x + 86, r.y, ROLE_DIM, "held to");
-		canvas_right(c, x + 96, r.y, ROLE_DIM, "IOPS");
-		canvas_right(c, x + 104, r.y, ROLE_DIM, "ms");
-		canvas_text(c, x + 107, r.y, ROLE_DIM, "path");
-	}
-	for (size_t i = 0; i < d->drives && (int)i + 1 < r.h; i++)
-		drive_line(c, r, r.y + 1 + (int)i, m, d, &d->drive[i]);
+	canvas_text(c, x + 12, r.y, ROLE_DIM, "state");
+	canvas_text(c, x + 21, r.y, ROLE_DIM, "kind");
+	canvas_right(c, x + 35, r.y, ROLE_DIM, "size");
+	canvas_right(c, x + 45, r.y, ROLE_DIM, "free");
+	canvas_text(c, x + 47, r.y, ROLE_DIM, "used by");
+	if (r.w < 110)
+		return;
+	canvas_text(c, x + 72, r.y, ROLE_DIM, "busy");
+	canvas_right(c, x + 94, r.y, ROLE_DIM, "ms");
+	canvas_right(c, x + 106, r.y, ROLE_DIM, "held to");
+	canvas_right(c, x + 114, r.y, ROLE_DIM, "IOPS");
+	canvas_right(c, x + 122, r.y, ROLE_DIM, "ms");
+	canvas_text(c, x + 125, r.y, ROLE_DIM, "path");
+}
+
+/* Of all nodes where there is room, else of the one under the cursor. */
+static void drives_draw(struct canvas *c, struct rect r, const struct model *m,
+			size_t at)
+{
+	size_t all = 0;
+	bool every;
+	char title[128];
+	int y;
+
+	for (size_t i = 0; i < m->domains; i++)
+		all += m->domain[i].drives;
+	every = r.h >= (int)all + 2;
+	if (every)
+		snprintf(title, sizeof(title), "drives");
+	else
+		snprintf(title, sizeof(title), "drives of %s",
+			 m->domain[at].name);
+	r = canvas_head(c, r, title);
+	drive_heads(c, r);
+	y = r.y + 1;
+	for (size_t i = every ? 0 : at; i < (every ? m->domains : at + 1); i++)
+		for (size_t j = 0; j < m->domain[i].drives; j++, y++) {
+			if (y >= r.y + r.h)
+				return;
+			drive_line(c, r, y, m, &m->domain[i],
+				   &m->domain[i].drive[j], every);
+			if (every && i == at)
+				row_mark(c, (struct rect) { r.x, y, r.w, 1 },
+					 true);
+		}
 }
 
 /* ---- capacity by vDisk --------------------------------------------------- */
@@ -286,7 +320,7 @@ static void cluster_draw(struct ui *ui, const struct scene *scene,
 		drives_draw(c,
 			    (struct rect) { body.x, y, body.w,
 					    body.y + body.h - y },
-			    m, &m->domain[cur->at]);
+			    m, (size_t)cur->at);
 }
 
 static struct cursor *cluster_cursor(struct ui *ui)

@@ -127,11 +127,13 @@ static void table_draw(struct canvas *c, struct rect r,
 		int x = first + (int)i * w;
 
 		canvas_printf(c, x + 1, r.y,
-			      series_role((unsigned)i) | STYLE_BOLD, "%c%s",
-			      series_letter((unsigned)i),
-			      i == base ? " =" : "");
-		canvas_fit(c, x + (i == base ? 5 : 3), r.y, w - 5, ROLE_TITLE,
-			   col[i].name);
+			      series_role((unsigned)i) | STYLE_BOLD, "%c",
+			      series_letter((unsigned)i));
+		canvas_fit(c,
+			   x + 3 +
+				   canvas_fit(c, x + 3, r.y, w - 10, ROLE_TITLE,
+					      col[i].name),
+			   r.y, 7, ROLE_DIM, i == base ? " (base)" : "");
 	}
 	for (size_t row = 0; row < array_len(reading); row++) {
 		int y = r.y + 1 + (int)row;

@@ -280,7 +280,7 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 {
 	const struct m_vdisk *v = model_vdisk(scene->model, f->name);
 	struct policy_cost now, was;
-	char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX];
+	char a[FMT_MAX], b[FMT_MAX];
 	int x;
 
 	policy_cost(f->raid, f->ftt, scene->model->domains, &now);
@@ -294,18 +294,16 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 				   fmt_3(b, was.space));
 	}
 	x += canvas_printf(c, x, r.y + y, ROLE_TEXT,
-			   "   %.0f drive I/Os a small write", now.write_ios);
+			   ", %.0f I/O%s a small write, ", now.write_ios,
+			   now.write_ios > 1 ? "s" : "");
 	canvas_printf(c, x, r.y + y, now.refused ? ROLE_BAD : ROLE_TEXT,
-		      "   needs %d domains of %zu", now.domains,
-		      scene->model->domains);
+		      "%d of %zu domains", now.domains, scene->model->domains);
 	label(c, r, y + 1, f->fresh ? "to make" : "to move", false);
 	canvas_printf(c, r.x + 12, r.y + y + 1, ROLE_TEXT,
-		      "%s of data as %s on drives%s",
+		      "%s of data, %s on drives%s",
 		      fmt_bytes(a, (double)f->size_bytes),
 		      fmt_bytes(b, (double)f->size_bytes * now.space),
-		      f->fresh ? ""
-			       : "; both stand until the copy is verified");
-	(void)d;
+		      f->fresh ? "" : "; the old stay until verified");
 }
 
 void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,

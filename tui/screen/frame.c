@@ -235,6 +235,12 @@ static bool key_usable(const struct ui *ui, const struct scene *scene,
 	const struct screen *s = screen_of(ui->screen);
 	bool replay = scene->status->link == LINK_REPLAY;
 
+	const struct m_run *run = model_run(scene->model);
+	bool over = !run || run->ended_t_us >= 0;
+
+	if (over &&
+	    (!strcmp(row->line, "pause") || !strcmp(row->line, "ask stop")))
+		return false;
 	return row->shown && key_find(row->key, s->name, replay) == row;
 }
 
@@ -257,10 +263,9 @@ static const char *key_label(const struct scene *scene,
 {
 	const struct m_run *run = model_run(scene->model);
 
-	if (!strcmp(row->line, "replay toggle") && scene->status->playing)
+	if (!strcmp(row->line, "play") && scene->status->playing)
 		return "pause";
-	if (!strcmp(row->line, "run pause") && run &&
-	    !strcmp(run->state, "paused"))
+	if (!strcmp(row->line, "pause") && run && !strcmp(run->state, "paused"))
 		return "go on";
 	return row->label;
 }

@@ -40,9 +40,9 @@ static const struct {
 	  "3 %. The points of the curve are shares of what is found.",
 	  SCREEN_RUN },
 	{ "point", "A curve grows",
-	  "Each point asks for a share of the maximum at a fixed rate and "
-	  "shows the latency that comes with it. Marks are points, the hollow "
-	  "one is being measured.",
+	  "Each mark is a share of the maximum, asked for at a steady rate; "
+	  "how high it stands is its latency. The hollow one is being "
+	  "measured.",
 	  SCREEN_RUN },
 	{ "ramp", "A curve grows",
 	  "Each point keeps more I/Os in flight than the one before.",
@@ -93,23 +93,23 @@ static enum screen_id caption_after(const struct m_run *run, char *title,
 {
 	snprintf(title, title_len, "The run is %s", run->state);
 	snprintf(text, text_len,
-		 "Everything seen is in the session: 6 lists it, Enter "
-		 "replays it through these same screens. 5 compares the "
-		 "curves. %s",
+		 "All of it is recorded: 6 lists the sessions, Enter replays "
+		 "one through these same screens. %s",
 		 run->reason);
 	return SCREEN_COMPARE;
 }
 
-static void caption_trouble(const struct m_vdisk *v, char *text, size_t len)
+static void caption_trouble(const struct m_vdisk *v, char *title, size_t len)
 {
-	size_t n = strlen(text);
+	size_t n = strlen(title);
 	char a[FMT_MAX];
 
 	if (isfinite(v->progress))
-		snprintf(text + n, len - n, " %s is %s, %s.", v->name, v->state,
-			 fmt_pct(a, v->progress));
+		snprintf(title + n, len - n, ": %.16s %.12s, %s", v->name,
+			 v->state, fmt_pct(a, v->progress));
 	else
-		snprintf(text + n, len - n, " %s is %s.", v->name, v->state);
+		snprintf(title + n, len - n, ": %.16s %.12s", v->name,
+			 v->state);
 }
 
 /* A fault belongs to vDisks for a while, then back to the curve. */
@@ -149,6 +149,6 @@ enum screen_id guide_caption(const struct model *model, int64_t now_us,
 	snprintf(text, text_len, "%s",
 		 ours ? note->text : phase_caption[at].text);
 	if (v)
-		caption_trouble(v, text, text_len);
+		caption_trouble(v, title, title_len);
 	return screen_for(model, now_us, at);
 }

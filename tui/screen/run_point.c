@@ -132,7 +132,8 @@ static int draw_latency(struct canvas *c, const struct grid *g, int y,
 	} else if (y < g->r.h) {
 		label(c, g, y, g->wide ? "response" : "resp");
 		canvas_text(c, g->r.x + (g->wide ? 13 : 9), g->r.y + y++,
-			    ROLE_WARN, "growing: saturated");
+			    ROLE_WARN,
+			    g->wide ? "growing: saturated" : "growing");
 	}
 	return y - from;
 }

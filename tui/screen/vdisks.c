@@ -19,12 +19,13 @@ static void heads(struct canvas *c, struct rect r)
 	canvas_text(c, r.x + 24, r.y, ROLE_DIM, "policy");
 	canvas_text(c, r.x + 34, r.y, ROLE_DIM, "RAID");
 	canvas_text(c, r.x + 46, r.y, ROLE_DIM, "state");
-	canvas_right(c, r.x + 74, r.y, ROLE_DIM, "may fail");
+	canvas_right(c, r.x + 74, r.y, ROLE_DIM, "may lose");
 	if (r.w >= 110) {
-		canvas_right(c, r.x + 84, r.y, ROLE_DIM, "stripe");
-		canvas_right(c, r.x + 92, r.y, ROLE_DIM, "space");
-		canvas_right(c, r.x + 102, r.y, ROLE_DIM, "write I/Os");
-		canvas_text(c, r.x + 105, r.y, ROLE_DIM, "layout");
+		canvas_right(c, r.x + 85, r.y, ROLE_DIM, "stripe");
+		canvas_right(c, r.x + 94, r.y, ROLE_DIM, "space");
+		canvas_right(c, r.x + 107, r.y, ROLE_DIM, "write I/Os");
+		canvas_text(c, r.x + 111, r.y, ROLE_DIM, "layout");
+		canvas_right(c, r.x + 130, r.y, ROLE_DIM, "epoch");
 	}
 }
 
@@ -80,12 +81,14 @@ static void line(struct canvas *c, struct rect r, const struct m_vdisk *v,
 	if (r.w < 110)
 		return;
 	policy_cost(v->raid, v->ftt, domains, &cost);
-	canvas_right(c, r.x + 84, r.y, ROLE_DIM,
+	canvas_right(c, r.x + 85, r.y, ROLE_DIM,
 		     fmt_bytes(a, (double)v->stripe_unit_bytes));
 	snprintf(a, sizeof(a), "%.2fx", cost.space);
-	canvas_right(c, r.x + 92, r.y, ROLE_DIM, a);
-	canvas_right(c, r.x + 102, r.y, ROLE_DIM, fmt_count(a, cost.write_ios));
-	canvas_fit(c, r.x + 105, r.y, 10, ROLE_DIM, v->layout);
+	canvas_right(c, r.x + 94, r.y, ROLE_DIM, a);
+	canvas_right(c, r.x + 107, r.y, ROLE_DIM, fmt_count(a, cost.write_ios));
+	canvas_fit(c, r.x + 111, r.y, 10, ROLE_DIM, v->layout);
+	canvas_right(c, r.x + 130, r.y, ROLE_DIM,
+		     v->epoch < 0 ? "-" : fmt_count(a, (double)v->epoch));
 }
 
 static void draw_members(struct canvas *c, struct rect r,
@@ -137,35 +140,29 @@ static void draw_progress(struct canvas *c, struct rect r,
 		      fmt_span(d, left));
 }
 
-static void draw_detail(struct ui *ui, const struct scene *scene,
-			struct canvas *c, struct rect r,
-			const struct m_vdisk *v)
+static void draw_detail(const struct scene *scene, struct canvas *c,
+			struct rect r, const struct m_vdisk *v)
 {
 	struct policy_cost cost;
 	char a[FMT_MAX], b[FMT_MAX];
-	int rows;
+	int rows = (int)v->members * 18 / (r.w - 11) + 1;
 
-	(void)ui;
 	r = canvas_head(c, r, v->name);
 	policy_cost(v->raid, v->ftt, scene->model->domains, &cost);
 	canvas_text(c, r.x + 1, r.y, ROLE_DIM, "policy");
-	canvas_printf(c, r.x + 10, r.y, ROLE_TEXT,
-		      "%s%s%s, %d failure%s, stripe %s, space %sx, %.0f drive "
-		      "I/Os a small write",
-		      v->policy, v->policy[0] ? ": " : "",
+	canvas_printf(c, r.x + 10, r.y++, ROLE_TEXT,
+		      "%s%s%s, may lose %d, stripe %s", v->policy,
+		      v->policy[0] ? ": " : "",
 		      raid_text(a, v->raid, v->k, v->m), v->ftt,
-		      v->ftt == 1 ? "" : "s",
-		      fmt_bytes(b, (double)v->stripe_unit_bytes),
-		      cost.space == 2   ? "2"
-		      : cost.space == 3 ? "3"
-					: "1.5",
-		      cost.write_ios);
-	r.y++;
-	r.h--;
-	rows = (int)v->members / 3 + 1;
-	draw_members(c, (struct rect) { r.x, r.y, r.w, rows > 4 ? 4 : rows },
-		     v);
-	r.y += rows > 4 ? 4 : rows;
+		      fmt_bytes(b, (double)v->stripe_unit_bytes));
+	canvas_text(c, r.x + 1, r.y, ROLE_DIM, "costs");
+	canvas_printf(c, r.x + 10, r.y++, ROLE_TEXT,
+		      "%.2f bytes on drives a byte, %.0f drive I/Os a small "
+		      "write",
+		      cost.space, cost.write_ios);
+	rows = rows > 4 ? 4 : rows;
+	draw_members(c, (struct rect) { r.x, r.y, r.w, rows }, v);
+	r.y += rows;
 	if (moving(v))
 		draw_progress(c, r, v), r.y++;
 	if (v->reason[0]) {
@@ -173,6 +170,65 @@ static void draw_detail(struct ui *ui, const struct scene *scene,
 		canvas_fit(c, r.x + 10, r.y, r.w - 11, state_role(v->state),
 			   v->reason);
 	}
+}
+
+/* ---- the large screen: where everything stands --------------------------- */
+
+static void placement_cell(struct canvas *c, int x, int y, int w,
+			   const struct m_vdisk *v, const char *domain)
+{
+	for (size_t i = 0; i < v->members; i++) {
+		const struct m_member *m = &v->member[i];
+		bool ok = !strcmp(m->state, "ok");
+		char text[64];
+
+		if (strcmp(m->domain, domain) != 0)
+			continue;
+		if (!strcmp(m->role, "witness"))
+			snprintf(text, sizeof(text), "%.8s witness", m->drive);
+		else
+			snprintf(text, sizeof(text), "%.8s #%d%s%.12s",
+				 m->drive, m->slot, ok ? "" : " ",
+				 ok ? "" : m->state);
+		canvas_fit(c, x, y, w - 1,
+			   ok ? ROLE_TEXT : state_role(m->state), text);
+		return;
+	}
+	canvas_text(c, x, y, ROLE_AXIS, "\xc2\xb7");
+}
+
+static struct rect draw_placement(const struct model *m, struct canvas *c,
+				  struct rect r)
+{
+	int w = m->domains ? (r.w - 14) / (int)m->domains : 20, y;
+
+	w = w > 20 ? 20 : w;
+	r = canvas_head(c, r, "where members stand");
+	for (size_t d = 0; d < m->domains; d++)
+		canvas_fit(c, r.x + 14 + (int)d * w, r.y, w - 1, ROLE_DIM,
+			   m->domain[d].name);
+	y = r.y + 1;
+	for (size_t i = 0; i < m->vdisks && y < r.y + r.h; i++, y++) {
+		canvas_fit(c, r.x + 2, y, 11, ROLE_TEXT, m->vdisk[i].name);
+		for (size_t d = 0; d < m->domains; d++)
+			placement_cell(c, r.x + 14 + (int)d * w, y, w,
+				       &m->vdisk[i], m->domain[d].name);
+	}
+	r.h -= y + 1 - r.y;
+	r.y = y + 1;
+	return r;
+}
+
+static void draw_large(struct ui *ui, const struct scene *scene,
+		       struct canvas *c, struct rect r)
+{
+	if (r.h < (int)scene->model->vdisks + 4)
+		return;
+	r = draw_placement(scene->model, c, r);
+	if (r.h < 12 || !scene->model->runs)
+		return;
+	r = canvas_head(c, r, "what was measured on them");
+	run_chart_draw(ui, scene, c, r);
 }
 
 static void vdisks_draw(struct ui *ui, const struct scene *scene,
@@ -204,7 +260,11 @@ static void vdisks_draw(struct ui *ui, const struct scene *scene,
 	}
 	canvas_clip(c, detail);
 	if (cur->count)
-		draw_detail(ui, scene, c, detail, &m->vdisk[cur->at]);
+		draw_detail(scene, c, detail, &m->vdisk[cur->at]);
+	if (cur->count && detail.h > 18)
+		draw_large(ui, scene, c,
+			   (struct rect) { detail.x, detail.y + 8, detail.w,
+					   detail.h - 8 });
 	c->clip = old;
 }
 
