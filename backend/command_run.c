@@ -231,6 +231,48 @@ COMMAND(do_suite_show)
 	return 0;
 }
 
+/* ---- faults that name a vDisk -------------------------------------------- */
+
+/* "drive @db3 offline": the first drive of vDisk db3, by what the model says.
+ */
+static void fault_resolve(const struct model *m, json_t *act)
+{
+	const char *text = json_string_value(json_object_get(act, "text"));
+	const char *kind = json_string_value(json_object_get(act, "kind"));
+	const char *at = text ? strchr(text, '@') : NULL;
+	const struct m_vdisk *v;
+	char name[MODEL_NAME];
+	struct text out = { 0 };
+	char *resolved;
+	size_t n;
+
+	if (!at || !kind || strcmp(kind, "fault") != 0)
+		return;
+	n = strcspn(at + 1, " ");
+	snprintf(name, sizeof(name), "%.*s", (int)n, at + 1);
+	v = model_vdisk(m, name);
+	if (!v || !v->members)
+		return;
+	text_add(&out, "%.*s%s:%s%s", (int)(at - text), text,
+		 v->member[0].domain, v->member[0].drive, at + 1 + n);
+	resolved = text_take(&out);
+	if (resolved)
+		json_object_set_new(act, "text", json_string(resolved));
+	free(resolved);
+}
+
+static void faults_resolve(const struct model *m, json_t *plan)
+{
+	json_t *phase, *act;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(plan, "phases"), i, phase) {
+		fault_resolve(m, phase);
+		json_array_foreach(json_object_get(phase, "during"), k, act)
+			fault_resolve(m, act);
+	}
+}
+
 /* ---- starting
  * ---------------------------------------------------------------------- */
 
@@ -267,6 +309,7 @@ static void run_ready(struct pending *p, const json_t *reply)
 		outcome_fail(&p->outcome, 2, "%s", err.text);
 		return;
 	}
+	faults_resolve(deck_model(p->deck), plan);
 	run_id(p->name, sizeof(p->name));
 	pending_again(p, "run_start",
 		      json_pack("{s:o,s:s}", "plan", plan, "run", p->name),

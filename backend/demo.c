@@ -4,11 +4,13 @@
  * behind its own link, three vDisks of three policies. It lives in a directory
  * of its own in the cache, agent and all, and leaves only its session.
  *
- * Drives and links are held to stated speeds, low enough that two cores are
- * bored, so that every machine shows the same story:
+ * Drives and links are held to stated speeds, low enough that two cores and a
+ * plain disk are bored, so that every machine shows the same story:
  *
- *   drive  2,000 IOPS, 150 MB/s, 0.4 ms
- *   link   1 Gbit/s, 0.05 ms: 100 GbE scaled 1:100; 0.25 Gbit/s for 25 GbE
+ *   drive  3,000 IOPS, 150 MB/s, 0.05 ms
+ *   link   31.25 MB/s, 0.05 ms: 100 GbE scaled 1:400
+ *
+ * (conf/suites/demo.conf sets links of a quarter of that for 25 GbE.)
  *
  * A directory whose lock nobody holds belongs to a demo that was killed.
  */
@@ -26,8 +28,8 @@
 
 #define DOMAINS 6
 #define DRIVES 2
-#define DRIVE_BYTES (768 * MIB)
-#define VDISK_BYTES (256 * MIB)
+#define DRIVE_BYTES (512 * MIB)
+#define VDISK_BYTES (128 * MIB)
 #define AGENT "demo"
 #define END_MS 10000
 
@@ -44,8 +46,8 @@ static json_t *drive_doc(const char *dir, int domain, int drive)
 		return NULL;
 	return json_pack("{s:s,s:s,s:I,s:{s:f,s:f,s:f}}", "name", name, "path",
 			 path, "size_bytes", (json_int_t)DRIVE_BYTES, "shape",
-			 "rate_bytes_s", 150e6, "rate_iops", 2000.0,
-			 "latency_us", 400.0);
+			 "rate_bytes_s", 150e6, "rate_iops", 3000.0,
+			 "latency_us", 50.0);
 }
 
 static json_t *domain_doc(const char *dir, int domain)
@@ -58,7 +60,7 @@ static json_t *domain_doc(const char *dir, int domain)
 		json_array_append_new(drives, drive_doc(dir, domain, i));
 	snprintf(name, sizeof(name), "n%d", domain);
 	return json_pack("{s:s,s:{s:f,s:f},s:o}", "name", name, "link",
-			 "rate_bytes_s", 125e6, "latency_us", 50.0, "drives",
+			 "rate_bytes_s", 31.25e6, "latency_us", 50.0, "drives",
 			 drives);
 }
 
@@ -168,13 +170,20 @@ static void agent_end(const char *state_dir, const char *program)
 	link_conn_close(e.link);
 }
 
+/* And the directories above, when they are empty. */
 static void lab_remove(const char *dir, const char *program)
 {
-	char state[PATH_MAX + 8];
+	char path[PATH_MAX + 8], *slash;
+	int i;
 
-	snprintf(state, sizeof(state), "%s/agent", dir);
-	agent_end(state, program);
+	snprintf(path, sizeof(path), "%s/agent", dir);
+	agent_end(path, program);
 	path_remove(dir, NULL);
+	snprintf(path, sizeof(path), "%s", dir);
+	for (i = 0; i < 2 && (slash = strrchr(path, '/')); i++) {
+		*slash = '\0';
+		rmdir(path);
+	}
 }
 
 void demo_sweep(void)
