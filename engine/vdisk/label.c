@@ -276,6 +276,8 @@ static void label_write_done(struct io *io)
 {
 	struct label_io *lio = io->arg;
 
+	if (!io->result && lio->bdev->closing)
+		io->result = -ENODEV; /* failed meanwhile */
 	if (io->result || lio->bdev->limits.can_fua ||
 	    !lio->bdev->limits.can_flush) {
 		label_flush_done(io);

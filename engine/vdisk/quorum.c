@@ -80,10 +80,12 @@ static void lio_failed(struct label_io *lio, int why)
 
 static void lio_written(struct label_io *lio)
 {
+	const struct vset *vs = lio->arg;
+
 	if (lio->result)
 		lio_failed(lio, lio->result);
 	else
-		lio_end(lio, true);
+		lio_end(lio, vs->member[lio->index].bdev == lio->bdev);
 }
 
 /* What this component's label becomes. */
@@ -104,6 +106,10 @@ static void lio_was_read(struct label_io *lio)
 		lio->found && !memcmp(lio->label.set, vs->label.set, 16);
 	struct label label;
 
+	if (vs->member[lio->index].bdev != lio->bdev) {
+		lio_end(lio, false); /* failed meanwhile */
+		return;
+	}
 	if (lio->result) {
 		lio_failed(lio, lio->result);
 		return;
@@ -247,11 +253,12 @@ void quorum_commit(struct vset *vs)
 	if (vs->committing || vs->failed || vs->cfg_gen == vs->cfg_durable)
 		return;
 	mask = mask_there(vs, true);
+	vs->committing = true;
 	if (!mask) {
 		vset_fail(vs, "no label is left");
+		commit_end(vs);
 		return;
 	}
-	vs->committing = true;
 	vs->cfg_running = vs->cfg_gen;
 	content_build(vs);
 	quorum_write(vs, mask, LIO_CONTENT, commit_done);
@@ -264,9 +271,10 @@ static void claim_done(struct vset *vs)
 	const unsigned ok = (unsigned)__builtin_popcount(vs->lio_ok);
 
 	vs->committing = false;
-	if (vs->lio_fenced || ok < quorum_write_need(vs)) {
+	if (vs->lio_fenced || ok < quorum_write_need(vs))
 		vset_fail(vs, vs->lio_fenced ? "another owner is taking it over"
 					     : "its labels cannot be written");
+	if (vs->failed) {
 		commit_end(vs);
 		return;
 	}

@@ -395,7 +395,8 @@ void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,
 static void info_state(const struct vdisk *vd, struct vdisk_info *info)
 {
 	const struct vset *vs = vd->set;
-	bool rebuilding = vs->resync_rows < vs->rows && !vset_data_gone(vs);
+	bool rebuilding = vs->walk.kind == WALK_RESYNC ||
+			  (vs->resync_rows < vs->rows && !vset_data_gone(vs));
 	bool whole = true;
 
 	for (unsigned i = 0; i < vs->slots; i++) {

@@ -317,6 +317,11 @@ void rig_close(struct rig *rig, struct bdev *vdisk)
 	rig_until(rig, &flag);
 }
 
+unsigned rig_member_store(const struct vdisk_info *info, unsigned i)
+{
+	return (unsigned)atoi(info->slot[i].component + 1);
+}
+
 int rig_replace(struct rig *rig, struct bdev *vdisk, unsigned index,
 		unsigned store)
 {
@@ -577,6 +582,15 @@ void shadow_read(struct shadow *sh, struct bdev *vdisk, uint64_t block,
 	for (unsigned i = 0; i < blocks; i++)
 		sh->block[block + i].readers++;
 	memset(sio->io.buf, 0xa5, sio->io.len);
+	bdev_submit(vdisk, &sio->io);
+}
+
+void shadow_flush(struct shadow *sh, struct bdev *vdisk)
+{
+	struct shadow_io *sio = sio_new(sh, BDEV_FLUSH, 0, 0);
+
+	free(sio->io.buf);
+	sio->io.buf = NULL;
 	bdev_submit(vdisk, &sio->io);
 }
 

@@ -66,6 +66,8 @@ struct bdev *rig_create(struct rig *rig, const struct vdisk_policy *policy,
 /* Opens with the stores of mask; NULL and *result on failure. */
 struct bdev *rig_open(struct rig *rig, unsigned mask, struct rig_result *res);
 void rig_close(struct rig *rig, struct bdev *vdisk);
+/* The store that is member i, by its component's name. */
+unsigned rig_member_store(const struct vdisk_info *info, unsigned i);
 int rig_replace(struct rig *rig, struct bdev *vdisk, unsigned index,
 		unsigned store);
 uint64_t rig_verify(struct rig *rig, struct bdev *vdisk);
@@ -102,6 +104,7 @@ bool shadow_write(struct shadow *sh, struct bdev *vdisk, uint64_t block,
 		  unsigned blocks, bool fua);
 void shadow_read(struct shadow *sh, struct bdev *vdisk, uint64_t block,
 		 unsigned blocks);
+void shadow_flush(struct shadow *sh, struct bdev *vdisk);
 void shadow_drain(struct shadow *sh);
 /* The writes in flight may or may not have been. */
 void shadow_crash(struct shadow *sh);
