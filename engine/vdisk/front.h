@@ -18,7 +18,8 @@ struct vreq { /* one io of the vDisk's user */
 	struct io *io;
 	struct vreq *next;
 	struct req twin; /* migrating: the same for the other set */
-	unsigned parts;  /* out; 0: waits */
+	bool started;    /* else it waits */
+	unsigned parts;  /* in flight */
 	struct task task;
 };
 
@@ -38,7 +39,7 @@ struct vdisk {
 	vdisk_changed_fn *changed;
 	void *changed_arg;
 	struct task task;
-	bool task_posted, set_closed;
+	bool task_posted, close_asked, set_closed;
 	unsigned calls; /* replace, verify: told before it closes */
 };
 

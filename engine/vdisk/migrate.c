@@ -214,7 +214,7 @@ static void copy_begin(struct migration *mg)
 			mg->to = mg->size;
 	}
 	for (const struct vreq *v = vd->tracked; v; v = v->next)
-		if (v->parts && migrate_overlap(v, mg->from, mg->to))
+		if (v->started && migrate_overlap(v, mg->from, mg->to))
 			return;
 	mg->busy = true;
 	mg->started_ns = reactor_now(vd->bdev.reactor);
@@ -275,7 +275,7 @@ static void migrate_drain(struct migration *mg)
 	mg->from = 0;
 	mg->to = UINT64_MAX; /* all writes wait */
 	for (const struct vreq *v = vd->tracked; v; v = v->next)
-		if (v->parts)
+		if (v->started)
 			return;
 	mg->phase = MIGRATE_FLUSH;
 	mg->busy = true;
@@ -459,6 +459,25 @@ static void migrate_attach(struct migration *mg, struct vset *target)
 	vdisk_changed_post(mg->vd);
 }
 
+static void loose_closed(void *arg)
+{
+	struct migration *mg = arg;
+
+	if (--mg->loose_count == 0)
+		migrate_tell(mg);
+}
+
+/* It came to nothing: the components are ours to close. */
+static void migrate_refuse(struct migration *mg)
+{
+	const unsigned count = mg->loose_count;
+
+	mg->loose_count++;
+	for (unsigned i = 0; i < count; i++)
+		bdev_close(mg->loose[i], loose_closed, mg);
+	loose_closed(mg);
+}
+
 static void target_created(struct vset *target, const struct err *err,
 			   void *arg)
 {
@@ -467,7 +486,7 @@ static void target_created(struct vset *target, const struct err *err,
 
 	if (!target) {
 		mg->err = *err;
-		migrate_tell(mg);
+		migrate_refuse(mg);
 		return;
 	}
 	if (mg->vd->bdev.closing || vs->failed) {
@@ -510,7 +529,7 @@ static int migrate_check(struct vdisk *vd, const struct migration *mg,
 
 static void refused_task(struct task *task)
 {
-	migrate_tell(container_of(task, struct migration, task));
+	migrate_refuse(container_of(task, struct migration, task));
 }
 
 void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
@@ -525,6 +544,9 @@ void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
 
 	mg->done = done;
 	mg->arg = arg;
+	for (unsigned i = 0; i < spec.slots && i < VDISK_MEMBERS_MAX; i++)
+		if (spec.slot[i].bdev)
+			mg->loose[mg->loose_count++] = spec.slot[i].bdev;
 	if (!vd->moving)
 		vd->moving = mg;
 	spec.cluster = vs->label.cluster;

@@ -37,6 +37,9 @@ struct migration {
 	void *arg;
 	struct task task;
 	bool posted;
+	/* Components not yet a set: closed when it comes to nothing. */
+	struct bdev *loose[VDISK_MEMBERS_MAX];
+	unsigned loose_count;
 };
 
 bool migrate_overlap(const struct vreq *v, uint64_t from, uint64_t to);

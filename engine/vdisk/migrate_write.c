@@ -31,7 +31,7 @@ void migrate_writes_kick(struct vdisk *vd)
 	while (v) {
 		struct vreq *next = v->next;
 		const struct migration *mg = vd->migration;
-		bool free_to_go = !v->parts;
+		bool free_to_go = !v->started;
 
 		for (struct vreq *o = vd->tracked; free_to_go && o != v;
 		     o = o->next)
@@ -76,10 +76,10 @@ static void write_start(struct vreq *vreq)
 {
 	struct vdisk *vd = vreq->vd;
 	struct migration *mg = vd->migration;
-	const bool both =
-		mg && mg->phase != MIGRATE_ANNOUNCE && vreq->req.off < mg->mark;
+	const bool both = mg && vreq->req.off < mg->mark;
 	int rc;
 
+	vreq->started = true;
 	vreq->parts = both ? 2 : 1;
 	vreq->req.arg = vreq;
 	vreq->req.done = write_part_done;
@@ -95,7 +95,7 @@ static void write_start(struct vreq *vreq)
 
 void vdisk_write_tracked(struct vdisk *vd, struct vreq *vreq)
 {
-	vreq->parts = 0;
+	vreq->started = false;
 	vreq->next = NULL;
 	*vd->tracked_last = vreq;
 	vd->tracked_last = &vreq->next;

@@ -104,9 +104,10 @@ struct member {
 	struct bdev *bdev;       /* NULL: not there */
 	enum member_state state; /* STALE: there, never read */
 	uint64_t mark_rows;
-	uint64_t mark_saved; /* flushed: may stand in a label */
-	bool labelled;       /* has a label of ours: votes */
-	unsigned reads;      /* in flight: where to read a copy */
+	uint64_t mark_saved;  /* flushed: may stand in a label */
+	unsigned incarnation; /* of the slot: counts who stood there */
+	bool labelled;        /* has a label of ours: votes */
+	unsigned reads;       /* in flight: where to read a copy */
 };
 
 struct scratch_pool {
@@ -122,7 +123,8 @@ enum walk_kind { WALK_NONE, WALK_REBUILD, WALK_RESYNC, WALK_VERIFY };
 struct walk {
 	enum walk_kind kind;
 	unsigned member; /* rebuild */
-	uint64_t row;    /* next */
+	unsigned incarnation;
+	uint64_t row; /* next */
 	unsigned batch, running;
 	struct op *held; /* finished, still locked */
 	bool stop, paused;
@@ -299,5 +301,7 @@ void walk_start(struct vset *vs, enum walk_kind kind, unsigned member,
 		uint64_t row, void (*done)(struct vset *vs, int result));
 void walk_stop(struct vset *vs); /* done() runs later, -ECANCELED */
 bool walk_idle(const struct vset *vs);
+/* The member being rebuilt, NULL once it failed or another took its slot. */
+struct member *walk_target(struct vset *vs);
 
 #endif

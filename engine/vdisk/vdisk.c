@@ -473,7 +473,7 @@ static void vdisk_set_closed(struct vset *vs, void *arg)
 /* The end of the last call comes here again. */
 static void vdisk_close_try(struct vdisk *vd)
 {
-	if (!vd->calls)
+	if (vd->close_asked && !vd->calls)
 		vset_close(vd->set, true, vdisk_set_closed, vd);
 }
 
@@ -481,14 +481,14 @@ void vdisk_call_ended(struct vdisk *vd)
 {
 	vd->calls--;
 	migrate_step(vd);
-	if (!vd->calls && vd->bdev.closing)
-		vdisk_close_try(vd);
+	vdisk_close_try(vd);
 }
 
 static void vdisk_close(struct bdev *bdev)
 {
 	struct vdisk *vd = (struct vdisk *)bdev;
 
+	vd->close_asked = true;
 	if (vd->verify)
 		walk_stop(vd->set);
 	if (vd->migration)

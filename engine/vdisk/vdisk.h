@@ -162,7 +162,11 @@ void vdisk_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
  * policy, then labels are swapped so that at any moment exactly one set is the
  * vDisk. Resumable: the target's labels say how far it got, and opening finds
  * it. I/O through the vDisk goes on (writes go to both). `done` once the new
- * set is verified and the old one's components may be deleted.
+ * set is verified and the old one's components may be deleted (info.retired
+ * lists them, also after a migration that went on by itself at an opening).
+ * The target's bdevs are the vDisk's from the call on; when it comes to
+ * nothing they are closed. -ECANCELED: the vDisk was closed; the copy goes on
+ * when it is opened with the components of both sets.
  */
 void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
 		   vdisk_done_fn *done, void *arg);

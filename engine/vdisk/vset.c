@@ -289,6 +289,7 @@ int vset_adopt(struct vset *vs, unsigned index, struct bdev *bdev,
 		m->labelled = false;
 	}
 	vs->want_member[index] = *identity;
+	m->incarnation++;
 	m->mark_rows = m->mark_saved = 0;
 	m->state = index < vs->width ? MEMBER_REBUILDING : MEMBER_OK;
 	vs->walk.paused = false;
@@ -312,7 +313,7 @@ static void rebuild_done(struct vset *vs, int result)
 {
 	struct member *m = &vs->member[vs->walk.member];
 
-	if (!result && m->state == MEMBER_REBUILDING) {
+	if (!result && walk_target(vs)) {
 		m->state = MEMBER_OK;
 		if (!vset_data_gone(vs))
 			vs->reason[0] = '\0';

@@ -30,6 +30,16 @@ bool walk_idle(const struct vset *vs)
 	return vs->walk.kind == WALK_NONE;
 }
 
+struct member *walk_target(struct vset *vs)
+{
+	struct member *m = &vs->member[vs->walk.member];
+
+	return m->state == MEMBER_REBUILDING &&
+			       m->incarnation == vs->walk.incarnation
+		       ? m
+		       : NULL;
+}
+
 static void walk_end(struct vset *vs, int result)
 {
 	struct walk *w = &vs->walk;
@@ -48,12 +58,9 @@ static void row_begin(struct op *op);
 
 static void rebuild_written(struct op *op)
 {
-	const struct vset *vs = op->vs;
+	struct vset *vs = op->vs;
 
-	op_finish(op, vs->member[vs->walk.member].state == MEMBER_REBUILDING &&
-				      !vs->failed
-			      ? 0
-			      : -ECANCELED);
+	op_finish(op, walk_target(vs) && !vs->failed ? 0 : -ECANCELED);
 }
 
 static void rebuild_row(struct op *op)
@@ -62,7 +69,7 @@ static void rebuild_row(struct op *op)
 	const unsigned want = geo_chunk(vs, op->row, vs->walk.member);
 	uint8_t *chunk[EC_CODED_MAX];
 
-	if (vs->member[vs->walk.member].state != MEMBER_REBUILDING) {
+	if (!walk_target(vs)) {
 		op_finish(op, -ECANCELED);
 		return;
 	}
@@ -183,10 +190,9 @@ static void walk_saved(struct req *req)
 {
 	struct vset *vs = req->vs;
 	struct walk *w = &vs->walk;
-	struct member *m = &vs->member[w->member];
+	struct member *m = walk_target(vs);
 
-	if (!req->result && w->kind == WALK_REBUILD &&
-	    m->state == MEMBER_REBUILDING) {
+	if (!req->result && w->kind == WALK_REBUILD && m) {
 		m->mark_saved = w->persist_row;
 		if (w->row < vs->rows)
 			vset_dirty(vs);
@@ -213,12 +219,12 @@ static bool walk_save(struct vset *vs)
 static void batch_end(struct vset *vs)
 {
 	struct walk *w = &vs->walk;
-	struct member *m = &vs->member[w->member];
+	struct member *m = walk_target(vs);
 	const uint64_t pause = walk_pause_ns(vs);
 
 	if (!w->result) {
 		w->row += w->batch;
-		if (w->kind == WALK_REBUILD && m->state == MEMBER_REBUILDING)
+		if (w->kind == WALK_REBUILD && m)
 			m->mark_rows = w->row;
 		if (w->kind == WALK_RESYNC)
 			vs->resync_rows = w->row;
@@ -294,6 +300,7 @@ void walk_start(struct vset *vs, enum walk_kind kind, unsigned member,
 	id_assert(w->kind == WALK_NONE);
 	w->kind = kind;
 	w->member = member;
+	w->incarnation = vs->member[member].incarnation;
 	w->row = w->persist_row = row;
 	w->stop = false;
 	w->result = 0;

@@ -175,6 +175,8 @@ static void replace(struct world *w, const struct vdisk_info *info,
 	if (info->slot[index].bdev || rig_chance(&w->rig, 50))
 		store = store_spare(w, info);
 	s = &w->rig.store[store];
+	while (s->port) /* exclusive: not before it is closed */
+		rig_run(&w->rig, 1);
 	s->offline = false;
 	s->writes_left = 0;
 	s->bad_len = 0;
@@ -294,7 +296,11 @@ static void do_crash(struct world *w)
 	if (sick_members(w, &info) && w->level->raid != RAID_1)
 		shadow_drain(&w->sh);
 	info_get(w, &info);
-	/* What is sick may be found so only later: as good as gone. */
+	/* What is sick would be a second fault before the resync. */
+	for (unsigned i = 0; i < RIG_STORES; i++)
+		if (!w->rig.store[i].offline)
+			w->rig.store[i].bad_len = w->rig.store[i].writes_left =
+				0;
 	mask = stores_mask(w, &info, false);
 	rig_power_cut(&w->rig);
 	shadow_crash(&w->sh);
