@@ -55,6 +55,7 @@ struct world {
 	struct bdev *vdisk;
 	const struct level *level;
 	bool unsynced; /* a power cut, and not healthy since */
+	bool bad;      /* io in flight may have met a bad range */
 	unsigned crashes, faults, replaced, opened;
 };
 
@@ -112,6 +113,12 @@ static void do_fault(struct world *w)
 	info_get(w, &info);
 	if (w->unsynced || sick_members(w, &info) >= w->level->m)
 		return;
+	if (w->bad)
+		shadow_drain(&w->sh); /* else one too many for such an io */
+	w->bad = false;
+	info_get(w, &info);
+	if (sick_members(w, &info) >= w->level->m)
+		return;
 	index = (unsigned)rig_below(&w->rig, info.slots);
 	s = &w->rig.store[rig_member_store(&info, index)];
 	w->faults++;
@@ -123,6 +130,7 @@ static void do_fault(struct world *w)
 		s->writes_left = 1 + (unsigned)rig_below(&w->rig, 20);
 		break;
 	case 2:
+		w->bad = true;
 		s->bad_off =
 			VDISK_LABEL_BYTES + rig_below(&w->rig, 60) * RIG_BLOCK;
 		s->bad_len = RIG_BLOCK * (1 + rig_below(&w->rig, 8));
