@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# kill -9 of the console during a run: the run goes on, and the next console
+# goes on in the same session, with no gap and no double. kill -9 of the agent:
+# the console says so and keeps the session, and `resume` takes the run up.
+. "$SOURCE_DIR/tests/e2e/lab.sh"
+command -v jq >/dev/null && command -v zstd >/dev/null || {
+  echo "skipped: needs jq and zstd"
+  exit 77
+}
+cluster
+session=$HOME/s.jsonl.zst
+
+# ---- the console ------------------------------------------------------------
+iodeck run smoke vdisk=db1 seconds=1 --session "$session" --headless \
+  >"$HOME/first.out" 2>&1 &
+console=$!
+until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
+  die "no point began: $(cat "$HOME/first.out")"
+kill -9 "$console"
+wait "$console" 2>/dev/null
+runs_before=$(events "$session" | jq -s 'map(select(.e == "run")) | length')
+[ "$runs_before" = 1 ] || die "one run expected before, $runs_before found"
+want 0 iodeck resume --headless
+said out "session $session"
+events "$session" >/dev/null || die "the session does not read back"
+sequence_is_whole "$session" || die "a gap or a double after the console died"
+[ "$(events "$session" | jq -s 'map(select(.e == "run")) | length')" = 1 ] ||
+  die "the run was begun anew"
+has "$session" '.e == "run_state" and .state == "done"' ||
+  die "the run's end was not recorded"
+want 0 iodeck show "$session" --json
+jq -e '[.series[].points[]] | length >= 5' "$HOME/out" >/dev/null ||
+  die "points are missing after the console died"
+
+# ---- the agent --------------------------------------------------------------
+session=$HOME/t.jsonl.zst
+iodeck run smoke vdisk=db1 seconds=1 --session "$session" --headless \
+  >"$HOME/second.out" 2>"$HOME/second.err" &
+console=$!
+until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
+  die "no point began: $(cat "$HOME/second.err")"
+kill -9 "$(agent_pid "$session")"
+wait "$console"
+[ $? -eq 1 ] || die "a lost agent ends with status 1"
+grep -q "iodeck resume $session" "$HOME/second.err" ||
+  die "how to go on is not said: $(cat "$HOME/second.err")"
+want 0 iodeck resume "$session" --headless
+said out "session $session"
+sequence_is_whole "$session" || die "a gap or a double after the agent died"
+has "$session" '.e == "run" and .resumed_from > 0' ||
+  die "the run was not taken up where it was"
+want 0 iodeck show "$session" --json
+jq -e '[.series[].points[]] | length >= 5' "$HOME/out" >/dev/null ||
+  die "points are missing after the agent died"
+[ "$(events "$session" | jq -s 'map(select(.e == "phase" and
+  .kind == "max")) | length')" = 1 ] || die "the maximum was sought again"
+echo "both deaths survived"
