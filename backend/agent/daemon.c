@@ -325,12 +325,14 @@ static void daemon_fini(struct daemon *d)
 	if (d->control)
 		conns_close(d);
 	journal_fini(&d->journal);
-	if (d->signals.fd >= 0) {
+	if (d->signals.fd >= 0) { /* then control is there, too */
 		watch_remove(d->control, &d->signals);
 		close(d->signals.fd);
 	}
-	timer_cancel(d->control, &d->tick);
-	timer_cancel(d->control, &d->lease);
+	if (d->control) {
+		timer_cancel(d->control, &d->tick);
+		timer_cancel(d->control, &d->lease);
+	}
 	reactor_free(d->control);
 	if (d->spool_dirfd >= 0)
 		close(d->spool_dirfd);

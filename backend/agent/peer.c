@@ -138,7 +138,9 @@ static void on_ack(struct peer *p, const json_t *request)
 		p->host->ack(p, json_integer_value(i), json_integer_value(n));
 }
 
-static void on_request(struct peer *p, const char *what, int64_t id,
+/* True: the request was given away, with its only reference, as it may cross
+ * to another thread. */
+static bool on_request(struct peer *p, const char *what, int64_t id,
 		       json_t *request)
 {
 	if (!strcmp(what, "ping")) {
@@ -154,11 +156,13 @@ static void on_request(struct peer *p, const char *what, int64_t id,
 		refuse(p, id, -EBUSY, "too many requests without an answer");
 	} else {
 		p->asked++;
-		p->host->ask(p, id, json_incref(request));
+		p->host->ask(p, id, request);
+		return true;
 	}
+	return false;
 }
 
-static void on_line(struct peer *p, json_t *request)
+static bool on_line(struct peer *p, json_t *request)
 {
 	const char *what = json_string_value(json_object_get(request, "do"));
 	const json_t *id = json_object_get(request, "id");
@@ -172,7 +176,8 @@ static void on_line(struct peer *p, json_t *request)
 	else if (!is_count(id) || !json_integer_value(id))
 		peer_break(p, -EINVAL, "a request has an \"id\" from 1 on");
 	else
-		on_request(p, what, json_integer_value(id), request);
+		return on_request(p, what, json_integer_value(id), request);
+	return false;
 }
 
 void peer_feed(struct peer *p, const void *bytes, size_t len)
@@ -191,8 +196,8 @@ void peer_feed(struct peer *p, const void *bytes, size_t len)
 		rc = wire_next(&p->wire, &request, &err);
 		if (rc)
 			break;
-		on_line(p, request);
-		json_decref(request);
+		if (!on_line(p, request))
+			json_decref(request);
 	}
 	if (rc && rc != -EAGAIN)
 		peer_break(p, rc, err.text);

@@ -150,6 +150,16 @@ static json_t *sample_json(const struct run *run, const struct load_sample *s)
 	return j;
 }
 
+/* The conductor's events have parts of the plan in them, which stay with this
+ * thread: what crosses to the other is a copy. */
+static void host_emit(void *arg, const char *e, json_t *body)
+{
+	struct run *run = arg;
+
+	work_emit(run->work, e, json_deep_copy(body));
+	json_decref(body);
+}
+
 static void on_sample(const struct load_sample *s, void *arg)
 {
 	struct run *run = arg;
@@ -166,9 +176,10 @@ static void on_sample(const struct load_sample *s, void *arg)
 	};
 	json_t *body = sample_json(run, s);
 
-	if (body)
+	if (body) {
 		conductor_stamp(run->conductor, body);
-	work_emit(run->work, "sample", body);
+		host_emit(run, "sample", body);
+	}
 	conductor_job_sample(run->conductor, &told);
 }
 
@@ -312,13 +323,6 @@ static void host_wake_at(void *arg, uint64_t at_us)
 		timer_cancel(run->reactor, &run->wake);
 	else /* not before: round up */
 		timer_arm(run->reactor, &run->wake, (at_us + 1) * USEC_NS - 1);
-}
-
-static void host_emit(void *arg, const char *e, json_t *body)
-{
-	struct run *run = arg;
-
-	work_emit(run->work, e, body);
 }
 
 static void host_act(void *arg, const json_t *phase)

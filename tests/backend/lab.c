@@ -65,6 +65,28 @@ static void wait_gone(pid_t pid, int timeout_s)
 	assert_int_equal(kill(pid, 0), -1);
 }
 
+/* A daemon has no stderr but its log: a sanitizer or an assertion speaks
+ * there. */
+static void log_check(const struct lab *lab)
+{
+	char path[128], line[512];
+	bool bad = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/t/log", lab->state);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		bad = bad || strstr(line, "Sanitizer") ||
+		      strstr(line, "runtime error") ||
+		      strstr(line, "assertion failed");
+		if (bad)
+			fputs(line, stderr);
+	}
+	if (f)
+		fclose(f);
+	assert_false(bad);
+}
+
 void lab_close(struct lab *lab)
 {
 	pid_t pid = lab_pid(lab);
@@ -74,6 +96,7 @@ void lab_close(struct lab *lab)
 		kill(pid, SIGTERM);
 		wait_gone(pid, 20);
 	}
+	log_check(lab);
 	snprintf(command, sizeof(command), "rm -rf '%s'", lab->dir);
 	assert_int_equal(system(command), 0);
 }
