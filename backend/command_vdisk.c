@@ -82,7 +82,18 @@ static void deleted(struct pending *p, const json_t *reply)
 static void moving(struct pending *p, const json_t *reply)
 {
 	if (!reply_failed(p, reply))
-		outcome_say(&p->outcome, "%s has its new policy", p->name);
+		outcome_say(&p->outcome,
+			    "%s moves to its new policy; `vdisk list` shows "
+			    "how far it is",
+			    p->name);
+}
+
+static void changed(struct pending *p, const json_t *reply)
+{
+	if (!reply_failed(p, reply))
+		outcome_say(&p->outcome,
+			    "%s changed; the vDisks that have it move to it",
+			    p->name);
 }
 
 static void name_it(struct pending *p, const char *name)
@@ -303,7 +314,7 @@ static int policy_ask(struct deck *deck, const struct command *command,
 				    "policy create: say raid=0|1|5|6");
 	}
 	name_it(live_ask(deck, outcome, "policy_set", body,
-			 create ? created : moving),
+			 create ? created : changed),
 		ARG("NAME"));
 	return 0;
 }

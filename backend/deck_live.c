@@ -17,7 +17,10 @@
 #include "backend/paths.h"
 
 #define AGENT_LOCAL "local" /* when no cluster is configured */
-#define SETTLE_US 80000     /* from the cluster's event to all the rest */
+#define WATCHES                                                         \
+	"another console owns the agent and this one only watches: do " \
+	"that there, or leave it"
+#define SETTLE_US 80000 /* from the cluster's event to all the rest */
 
 bool live_ready(const struct deck *deck)
 {
@@ -94,6 +97,11 @@ static void pending_send(struct deck *deck, struct pending *p)
 		json_decref(body);
 		p->done = true;
 		p->reply(p, NULL);
+		return;
+	}
+	if (deck->watching) {
+		json_decref(body);
+		pending_fail(p, WATCHES);
 		return;
 	}
 	p->sent = true;
@@ -346,9 +354,7 @@ ask(struct deck *deck, struct outcome *outcome, const char *what, json_t *body,
 	if (attach(deck, !any_time, &err)) {
 		outcome_fail(outcome, 1, "%s", err.text);
 	} else if (deck->watching && *what) {
-		outcome_fail(outcome, 1,
-			     "another console owns the agent; this one "
-			     "watches");
+		outcome_fail(outcome, 1, "%s", WATCHES);
 	} else {
 		p = pending_add(deck, what, body, any_time);
 		if (!p) {
