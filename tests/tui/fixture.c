@@ -14,17 +14,56 @@
 
 #include "synth.h"
 
-void fixture_open(struct fixture *f, int limit)
+/* Folding the session takes a while; what only reads a model may share it. */
+#define KEPT 3
+static struct {
+	struct model *model;
+	int limit;
+} kept[KEPT];
+
+static struct model *model_fold(int limit)
 {
 	struct synth_opts opts;
+	struct model *m;
 
-	memset(f, 0, sizeof(*f));
 	synth_defaults(&opts);
 	opts.limit = limit;
-	assert_int_equal(model_new(&f->model), 0);
-	assert_int_equal(synth_model(&opts, f->model), 0);
-	f->status =
-		(struct deck_status) { .link = LINK_LIVE, .recording = true };
+	assert_int_equal(model_new(&m), 0);
+	assert_int_equal(synth_model(&opts, m), 0);
+	return m;
+}
+
+static void kept_free(void)
+{
+	for (int i = 0; i < KEPT; i++)
+		model_free(kept[i].model);
+}
+
+static struct model *model_kept(int limit)
+{
+	int at = 0;
+
+	while (at < KEPT && kept[at].model && kept[at].limit != limit)
+		at++;
+	if (at == KEPT) {
+		at = KEPT - 1;
+		model_free(kept[at].model);
+		kept[at].model = NULL;
+	}
+	if (!kept[0].model)
+		atexit(kept_free);
+	if (!kept[at].model)
+		kept[at].model = model_fold(limit);
+	kept[at].limit = limit;
+	return kept[at].model;
+}
+
+void fixture_open(struct fixture *f, int limit)
+{
+	memset(f, 0, sizeof(*f));
+	f->model = model_kept(limit);
+	f->status = (struct deck_status) { .link = LINK_LIVE,
+					   .recording = true };
 	f->scene = (struct scene) { .model = f->model,
 				    .status = &f->status,
 				    .library = &f->library,
@@ -39,7 +78,6 @@ void fixture_close(struct fixture *f)
 	free(f->library.session);
 	ui_fini(&f->ui);
 	canvas_fini(&f->canvas);
-	model_free(f->model);
 }
 
 static void workloads(struct library *lib)

@@ -11,7 +11,7 @@
 #include "tui/ui.h"
 
 struct fixture {
-	struct model *model;
+	struct model *model; /* shared: only read it */
 	struct deck_status status;
 	struct library library;
 	struct deck_overlay overlay[1];

@@ -14,7 +14,7 @@
 #define POINTS_MAX 64
 /* On a linear axis a latency of so many times the lowest leaves the chart by
  * its top edge (an arrow shows it), or the rest would lie flat. */
-#define TIMES_LOWEST 20
+#define TIMES_LOWEST 12
 
 struct curves {
 	struct line_series series[SERIES_MAX];
@@ -169,8 +169,7 @@ static void chart_empty(const struct scene *scene, struct canvas *c,
 			struct rect r)
 {
 	const struct m_run *run = model_run(scene->model);
-	const char *text = run ? "the first point appears when its warm-up "
-				 "is over"
+	const char *text = run ? "points appear as they are measured"
 			       : "nothing was run yet: choose a workload "
 				 "with 3, or type :run SUITE";
 	int x = r.x + (r.w - text_columns(text)) / 2;

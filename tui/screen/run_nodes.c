@@ -74,10 +74,10 @@ static void node_cell(struct canvas *c, int x, int y, const struct m_domain *d)
 	canvas_fit(c, x, y, 3, node_bad(d) ? ROLE_BAD : ROLE_TEXT, d->name);
 	bar_draw(c, x + 4, y, 4, d->link_busy, bar_load_role(d->link_busy));
 	bar_draw(c, x + 9, y, 4, busy, bar_load_role(busy));
-	canvas_right(c, x + 18, y, ROLE_TEXT, fmt_pct(a, busy));
-	canvas_right(c, x + 24, y, ROLE_TEXT,
+	canvas_right(c, x + 19, y, ROLE_TEXT, fmt_pct(a, busy));
+	canvas_right(c, x + 25, y, ROLE_TEXT,
 		     fmt_ms(a, drive ? drive->latency_us : NAN));
-	node_flag(c, x + 24, y, node_bad(d), drive);
+	node_flag(c, x + 13, y, node_bad(d), drive);
 }
 
 static void host_row(struct canvas *c, struct rect r, int y,
@@ -126,7 +126,7 @@ static void nodes_small(const struct model *m, struct canvas *c, struct rect r)
 
 		canvas_text(c, at, r.y, ROLE_DIM, "node");
 		canvas_text(c, at + 4, r.y, ROLE_DIM, " link drive");
-		canvas_right(c, at + 24, r.y, ROLE_DIM, "ms");
+		canvas_right(c, at + 25, r.y, ROLE_DIM, "ms");
 	}
 	for (int i = 0; i < (int)m->domains && i < rows * 2; i++)
 		node_cell(c, r.x + 1 + i / rows * CELL_W, r.y + 1 + i % rows,

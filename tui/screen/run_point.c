@@ -189,7 +189,8 @@ static void draw_left(const struct scene *scene, struct canvas *c,
 }
 
 static int draw_rates(struct canvas *c, const struct grid *g,
-		      const struct m_point *p, const struct point_stats *st)
+		      const struct m_point *p, const struct point_stats *st,
+		      double newest)
 {
 	char a[FMT_MAX], b[FMT_MAX], rw[2 * FMT_MAX + 2];
 	int y = 0;
@@ -199,7 +200,11 @@ static int draw_rates(struct canvas *c, const struct grid *g,
 	else
 		field(c, g, y++, "in flight",
 		      fmt_count(a, (double)p->outstanding), "I/Os");
-	field(c, g, y++, "achieved", fmt_count(a, st->iops), "IOPS");
+	/* Before the first counted interval: what goes through just now. */
+	if (isfinite(st->iops))
+		field(c, g, y++, "achieved", fmt_count(a, st->iops), "IOPS");
+	else
+		field(c, g, y++, "now", fmt_count(a, newest), "IOPS");
 	if (st->saturated && g->wide)
 		canvas_text(c, g->r.x + g->value + 6, g->r.y + y - 1, ROLE_WARN,
 			    "saturated");
@@ -215,13 +220,15 @@ static void draw_figures(struct ui *ui, const struct scene *scene,
 			 const struct m_run *run, const struct m_point *p)
 {
 	const struct point_stats *st = ui_stats(ui, run, p);
+	const struct model *m = scene->model;
 	struct grid g = { r, r.w >= 50 ? 24 : 20, r.w >= 50 };
 	char a[FMT_MAX];
 	int y;
 
 	if (!st)
 		return;
-	y = draw_rates(c, &g, p, st);
+	y = draw_rates(c, &g, p, st,
+		       m->strips ? m->strip[m->strips - 1].iops : NAN);
 	y += r.h > 11;
 	y += draw_latency(c, &g, y, st);
 	y += r.h > 11;
