@@ -358,6 +358,9 @@ static void guide_turn(struct ui *ui, const struct scene *scene)
 			     text, sizeof(text));
 	if (want != SCREENS)
 		ui->screen = want;
+	if (want == SCREEN_VDISKS && guide_trouble(scene->model))
+		ui->vdisk.at = (int)(guide_trouble(scene->model) -
+				     scene->model->vdisk);
 }
 
 void ui_draw(struct ui *ui, const struct scene *scene, struct canvas *c)

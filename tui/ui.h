@@ -67,7 +67,9 @@ struct ui {
 	bool guide;
 	/* run */
 	struct axis x, y;
-	bool log_y, response, marks;
+	enum { SCALE_AUTO, SCALE_LINEAR, SCALE_LOG } scale;
+	bool log_y; /* how it was drawn last */
+	bool response, marks;
 	int zoom;   /* halves the latency axis so often */
 	int run_at; /* -1 the newest */
 	struct stat_entry *stat;

@@ -18,7 +18,8 @@ const struct ui_command_row ui_command_table[] = {
 	  "cluster|vdisks|workloads|run|compare|sessions|log|next|"
 	  "previous",
 	  "Shows a screen." },
-	{ "axis", "linear|log|toggle", "How latency is drawn." },
+	{ "axis", "linear|log|auto|toggle",
+	  "How latency is drawn; auto: log where it spans a decade." },
 	{ "latency", "service|response|toggle",
 	  "Which latency is drawn: from the device's start, or from the "
 	  "intended start." },
@@ -160,13 +161,28 @@ static int do_show(struct ui *ui, const struct scene *scene, const char *what,
 	return 0;
 }
 
+static int do_axis(struct ui *ui, const char *word)
+{
+	if (!strcmp(word, "auto"))
+		ui->scale = SCALE_AUTO;
+	else if (!strcmp(word, "log"))
+		ui->scale = SCALE_LOG;
+	else if (!strcmp(word, "linear"))
+		ui->scale = SCALE_LINEAR;
+	else if (!strcmp(word, "toggle"))
+		ui->scale = ui->log_y ? SCALE_LINEAR : SCALE_LOG;
+	else
+		return -EINVAL;
+	return 0;
+}
+
 static int do_switch(struct ui *ui, const char *name, const char *word)
 {
 	int rc = -ENOENT;
 
 	if (!strcmp(name, "axis"))
-		rc = switch_set(&ui->log_y, word, "log", "linear");
-	else if (!strcmp(name, "latency"))
+		return do_axis(ui, word);
+	if (!strcmp(name, "latency"))
 		rc = switch_set(&ui->response, word, "response", "service");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");

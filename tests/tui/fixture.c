@@ -62,8 +62,8 @@ void fixture_open(struct fixture *f, int limit)
 {
 	memset(f, 0, sizeof(*f));
 	f->model = model_kept(limit);
-	f->status = (struct deck_status) { .link = LINK_LIVE,
-					   .recording = true };
+	f->status =
+		(struct deck_status) { .link = LINK_LIVE, .recording = true };
 	f->scene = (struct scene) { .model = f->model,
 				    .status = &f->status,
 				    .library = &f->library,

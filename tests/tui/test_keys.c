@@ -74,7 +74,7 @@ static void test_lines(void **state)
 	assert_true(f.ui.ask);
 	assert_string_equal(fixture_key(&f, 'y'), "stop");
 	fixture_key(&f, 'l');
-	assert_true(f.ui.log_y);
+	assert_int_equal(f.ui.scale, SCALE_LOG);
 	fixture_key(&f, 'r');
 	assert_true(f.ui.response);
 	assert_string_equal(fixture_key(&f, ':'), ":");
@@ -210,7 +210,8 @@ static void test_usage(void **state)
 	(void)state;
 	fixture_open(&f, 10);
 	assert_int_equal(ui_command(&f.ui, &f.scene, "axis sideways"), -EINVAL);
-	assert_non_null(strstr(f.ui.message, "usage: axis linear|log|toggle"));
+	assert_non_null(
+		strstr(f.ui.message, "usage: axis linear|log|auto|toggle"));
 	assert_int_equal(ui_command(&f.ui, &f.scene, "vdisk list"), -ENOENT);
 	assert_int_equal(ui_command(&f.ui, &f.scene, ""), -ENOENT);
 	assert_int_equal(ui_command(&f.ui, &f.scene, "screen"), -EINVAL);

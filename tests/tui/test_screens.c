@@ -124,7 +124,8 @@ static void test_run_over(void **state)
 	(void)state;
 	fixture_open(&f, 0);
 	f.ui.screen = SCREEN_RUN;
-	f.ui.marks = f.ui.log_y = true;
+	f.ui.marks = true;
+	f.ui.scale = SCALE_LOG;
 	both(&f, "run-over-log-marks");
 	fixture_close(&f);
 }

@@ -6,7 +6,7 @@
 /* Below this share of the axis the data look lost, and it is fitted anew. */
 #define FILL_LEAST 0.35
 /* A step up leaves this much room. */
-#define GROW 1.2
+#define GROW 1.1
 
 static const double round_step[] = { 1, 2, 2.5, 5, 10 };
 
@@ -59,6 +59,8 @@ static void fit_log(struct axis *a, double lo, double hi)
 
 void axis_fit(struct axis *axis, bool log, double lo, double hi, unsigned ticks)
 {
+	bool grown;
+
 	if (!isfinite(hi) || hi <= 0)
 		hi = 1, lo = 0.1;
 	if (!isfinite(lo) || lo <= 0 || lo > hi)
@@ -70,14 +72,14 @@ void axis_fit(struct axis *axis, bool log, double lo, double hi, unsigned ticks)
 		fit_log(axis, lo, hi);
 		return;
 	}
-	/* What outgrew its axis will grow on. */
-	if (axis->hi > 0 && !axis->log && hi > axis->hi)
-		hi *= GROW;
 	ticks = ticks < 2 ? 2 : ticks;
+	grown = axis->hi > 0 && !axis->log && hi > axis->hi;
 	axis->log = false;
 	axis->lo = 0;
 	axis->step = axis_round(hi / ticks);
-	axis->hi = axis->step * ceil(hi / axis->step - 1e-9);
+	/* What outgrew its axis will grow on. */
+	axis->hi =
+		axis->step * ceil((grown ? hi * GROW : hi) / axis->step - 1e-9);
 }
 
 double axis_at(const struct axis *axis, double v)

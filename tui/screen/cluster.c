@@ -60,10 +60,10 @@ static void node_heads(struct canvas *c, struct rect r, int wide)
 	canvas_text(c, x + 10, r.y, ROLE_DIM, "state");
 	canvas_text(c, x + 20, r.y, ROLE_DIM, "drives");
 	canvas_text(c, x + 28, r.y, ROLE_DIM, "used");
-	canvas_text(c, x + 51 + wide, r.y, ROLE_DIM, "link");
+	canvas_text(c, x + 53 + wide, r.y, ROLE_DIM, "link");
 	if (r.w >= 110) {
-		canvas_right(c, x + 84 + 2 * wide, r.y, ROLE_DIM, "limit");
-		canvas_text(c, x + 88 + 2 * wide, r.y, ROLE_DIM,
+		canvas_right(c, x + 86 + 2 * wide, r.y, ROLE_DIM, "limit");
+		canvas_text(c, x + 90 + 2 * wide, r.y, ROLE_DIM,
 			    "busiest drive");
 	}
 }
@@ -87,7 +87,7 @@ static void node_line(struct canvas *c, struct rect r, int y,
 	bar_draw(c, x + 28, y, bar, used / size, ROLE_BAR);
 	canvas_right(c, x + 34 + bar, y, ROLE_TEXT, fmt_pct(a, used / size));
 	canvas_printf(c, x + 35 + bar, y, ROLE_DIM, "%s", fmt_bytes(a, size));
-	x += 51 + wide;
+	x += 53 + wide;
 	bar_draw(c, x, y, bar, d->link_busy, bar_load_role(d->link_busy));
 	canvas_right(c, x + bar + 11, y, ROLE_TEXT, fmt_rate(a, rate));
 	if (r.w < 110)

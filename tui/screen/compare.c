@@ -12,7 +12,7 @@
 #include "tui/fmt.h"
 #include "tui/screen/screen.h"
 
-#define COLUMNS 6
+#define COLUMNS 12
 
 struct column {
 	char name[MODEL_NAME];
@@ -154,24 +154,63 @@ static void table_draw(struct canvas *c, struct rect r,
 	}
 }
 
+/* Too many to stand side by side: a line a series, the change of its peak. */
+static void lines_draw(struct canvas *c, struct rect r,
+		       const struct column *col, size_t n, size_t base)
+{
+	static const char *const head[] = { "peak",    "ms", "at 70 %", "ms",
+					    "at 80 %", "ms", "< 1 ms" };
+	int name = r.w >= 100 ? 30 : 20;
+
+	for (size_t j = 0; j < array_len(head); j++)
+		canvas_right(c, r.x + name + 8 * (int)(j + 1), r.y, ROLE_DIM,
+			     head[j]);
+	for (size_t i = 0; i < n && (int)i + 1 < r.h; i++) {
+		int y = r.y + 1 + (int)i;
+		char a[FMT_MAX];
+
+		canvas_printf(c, r.x + 1, y,
+			      series_role((unsigned)i) | STYLE_BOLD, "%c",
+			      series_letter((unsigned)i));
+		canvas_fit(c, r.x + 3, y, name - 3,
+			   i == base ? ROLE_TITLE : ROLE_TEXT, col[i].name);
+		for (size_t j = 0; j < array_len(head); j++) {
+			double v = value_of(&col[i].sum, j);
+
+			canvas_right(
+				c, r.x + name + 8 * (int)(j + 1), y, ROLE_TEXT,
+				reading[j].ms ? fmt_ms(a, v) : fmt_k(a, v));
+		}
+		if (i != base && r.w >= 100)
+			draw_change(c, r.x + name + 66, y,
+				    value_of(&col[base].sum, 0),
+				    value_of(&col[i].sum, 0), false);
+	}
+}
+
 static void compare_draw(struct ui *ui, const struct scene *scene,
 			 struct canvas *c, struct rect body)
 {
 	struct column col[COLUMNS];
 	size_t n = columns_fill(ui, scene, col);
-	int rows = (int)array_len(reading) + 2;
-	struct rect table = { body.x, body.y + body.h - rows, body.w, rows };
-	struct rect chart = { body.x, body.y, body.w, body.h - rows };
+	bool lines = n > (size_t)((body.w - 23) / 19);
+	int rows = (lines ? (int)n : (int)array_len(reading)) + 2;
+	struct rect table, chart = body;
 
+	rows = rows > body.h / 2 + 1 ? body.h / 2 + 1 : rows;
+	chart.h -= rows;
+	table = (struct rect) { body.x, body.y + chart.h, body.w, rows };
 	cursor_fit(&ui->compare, (int)n, 1);
 	run_chart_draw(ui, scene, c, chart);
 	table = canvas_head(c, table, "readings");
-	if (n)
-		table_draw(c, table, col, n, (size_t)ui->compare.at);
-	else
+	if (!n)
 		canvas_text(c, table.x + 1, table.y, ROLE_DIM,
 			    "nothing to compare: a run's series and what "
 			    ":overlay lays over it stand here");
+	else if (lines)
+		lines_draw(c, table, col, n, (size_t)ui->compare.at);
+	else
+		table_draw(c, table, col, n, (size_t)ui->compare.at);
 }
 
 static struct cursor *compare_cursor(struct ui *ui)

@@ -18,7 +18,7 @@ static const struct m_line *newest_note(const struct model *m)
 	return NULL;
 }
 
-static const struct m_vdisk *troubled(const struct model *m)
+const struct m_vdisk *guide_trouble(const struct model *m)
 {
 	for (size_t i = 0; i < m->vdisks; i++)
 		if (strcmp(m->vdisk[i].state, "healthy") != 0 &&
@@ -99,17 +99,15 @@ static enum screen_id caption_after(const struct m_run *run, char *title,
 	return SCREEN_COMPARE;
 }
 
-static void caption_trouble(const struct m_vdisk *v, char *title, size_t len)
+static void title_trouble(const struct m_vdisk *v, char *title, size_t len)
 {
-	size_t n = strlen(title);
 	char a[FMT_MAX];
 
 	if (isfinite(v->progress))
-		snprintf(title + n, len - n, ": %.16s %.12s, %s", v->name,
-			 v->state, fmt_pct(a, v->progress));
+		snprintf(title, len, "%.16s is %.12s: %s", v->name, v->state,
+			 fmt_pct(a, v->progress));
 	else
-		snprintf(title + n, len - n, ": %.16s %.12s", v->name,
-			 v->state);
+		snprintf(title, len, "%.16s is %.12s", v->name, v->state);
 }
 
 /* A fault belongs to vDisks for a while, then back to the curve. */
@@ -131,7 +129,7 @@ enum screen_id guide_caption(const struct model *model, int64_t now_us,
 {
 	const struct m_run *run = model_run(model);
 	const struct m_line *note = newest_note(model);
-	const struct m_vdisk *v = troubled(model);
+	const struct m_vdisk *v = guide_trouble(model);
 	bool ours;
 	size_t at;
 
@@ -149,6 +147,6 @@ enum screen_id guide_caption(const struct model *model, int64_t now_us,
 	snprintf(text, text_len, "%s",
 		 ours ? note->text : phase_caption[at].text);
 	if (v)
-		caption_trouble(v, title, title_len);
+		title_trouble(v, title, title_len);
 	return screen_for(model, now_us, at);
 }

@@ -22,8 +22,7 @@ static void page_fill(struct ui *ui, int width)
 	} else {
 		row = page_find(p->page);
 		text = row ? page_render(row->source, width)
-			   : strdup("There is no such page; :help lists "
-				    "iodeck(1).");
+			   : strdup("There is no such page.");
 	}
 	if (!text)
 		return;

@@ -15,6 +15,7 @@
 /* On a linear axis a latency of so many times the lowest leaves the chart by
  * its top edge (an arrow shows it), or the rest would lie flat. */
 #define TIMES_LOWEST 12
+#define DECADE 10
 
 struct curves {
 	struct line_series series[SERIES_MAX];
@@ -130,16 +131,34 @@ static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 			add_overlay(&scene->overlay[i], cs);
 }
 
-static void axes_fit(struct ui *ui, const struct curves *cs, struct rect r)
+/* Auto turns to log where a linear axis would lay most points flat, and back
+ * only well below that, so that it does not flip to and fro. */
+static void scale_choose(struct ui *ui, const struct curves *cs)
 {
+	double span = cs->y_max / cs->y_min;
+
+	if (ui->scale != SCALE_AUTO)
+		ui->log_y = ui->scale == SCALE_LOG;
+	else if (span > DECADE)
+		ui->log_y = true;
+	else if (!(span > DECADE / 2))
+		ui->log_y = false;
+}
+
+static void axes_fit(struct ui *ui, const struct scene *scene,
+		     const struct curves *cs, struct rect r)
+{
+	const struct m_run *run = ui_run(ui, scene);
 	double top = cs->y_max;
 
+	scale_choose(ui, cs);
 	if (!ui->log_y && top > cs->y_min * TIMES_LOWEST)
 		top = cs->y_min * TIMES_LOWEST;
 	for (int i = 0; i < ui->zoom; i++)
 		top /= 2;
-	if (ui->zoom)
-		ui->y.hi = 0;
+	/* What grows no more is fitted closely. */
+	if (ui->zoom || !run || run->ended_t_us >= 0)
+		ui->x.hi = ui->y.hi = 0;
 	axis_fit(&ui->x, false, 0, cs->x_max * 1.02,
 		 (unsigned)(r.w > 120 ? 10 : 6));
 	axis_fit(&ui->y, ui->log_y, cs->y_min * 0.95, top * 1.05,
@@ -189,7 +208,7 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 
 	collect(ui, scene, &cs);
 	chart_title(ui, scene, c, r);
-	axes_fit(ui, &cs, plot);
+	axes_fit(ui, scene, &cs, plot);
 	chart.bound = 1;
 	chart.bound_label = "1 ms";
 	chart.series = cs.series;

@@ -54,6 +54,8 @@ bool welcome_key(int key, char *line);
 bool welcome_shown(const struct scene *scene);
 void replay_draw(const struct scene *scene, struct canvas *c, struct rect r);
 void pager_draw(struct ui *ui, struct canvas *c, struct rect r);
+/* The first vDisk that is not healthy, or NULL. */
+const struct m_vdisk *guide_trouble(const struct model *model);
 /* The caption of the demo and the screen it asks for (SCREENS: as it is). */
 enum screen_id guide_caption(const struct model *model, int64_t now_us,
 			     char *title, size_t title_len, char *text,
