@@ -340,18 +340,57 @@ static json_t *plan_of(struct suite *s)
 	return plan;
 }
 
-static int suite_read(const char *name, config_t *file, json_t **root,
-		      char *path, size_t len, struct err *err)
+/*
+ * A workload's name stands for the plainest suite of it: fill, rest, a curve.
+ * So whatever is in the library can be run as it is.
+ */
+static int suite_of_workload(const json_t *workload, config_t *file,
+			     struct err *err)
 {
+	const char *name = json_string_value(json_object_get(workload, "name"));
+	const char *title =
+		json_string_value(json_object_get(workload, "title"));
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "title = \"%.100s\"; seconds = 10; warmup = 2; step = 3;\n"
+		 "series = ( { name = \"%.100s\"; workload = \"%.100s\"; } );\n"
+		 "phases = ( { kind = \"prefill\"; },\n"
+		 "  { kind = \"rest\"; seconds = 2; }, { kind = \"curve\"; } "
+		 ");\n",
+		 title, title, name);
+	config_init(file);
+	if (config_read_string(file, text) == CONFIG_TRUE)
+		return 0;
+	err_set(err, -EINVAL,
+		"workload \"%s\" has a name or title that a suite cannot be "
+		"made of: %s",
+		name, config_error_text(file));
+	config_destroy(file);
+	return -EINVAL;
+}
+
+static int suite_read(const char *name, const struct workload_library *library,
+		      config_t *file, json_t **root, char *path, size_t len,
+		      struct err *err)
+{
+	const json_t *workload;
 	int r;
 
 	r = path_find("suites", name, path, len);
-	if (r)
+	workload = r && library ? workload_find(library, name) : NULL;
+	if (workload) {
+		snprintf(path, len, "%s", name);
+		r = suite_of_workload(workload, file, err);
+	} else if (r) {
 		return err_set(err, -ENOENT,
-			       "no suite \"%s\": `iodeck suite list` names "
-			       "those there are",
+			       "no suite or workload \"%s\": `iodeck suite "
+			       "list` and `iodeck workload list` name those "
+			       "there are",
 			       name);
-	r = conf_read(path, file, err);
+	} else {
+		r = conf_read(path, file, err);
+	}
 	if (r)
 		return r;
 	r = conf_object(config_root_setting(file), root_members, root, err);
@@ -383,7 +422,8 @@ int suite_load(const char *name, const struct suite_params *params,
 	r = workload_library_load(&s.library, err);
 	if (r)
 		return r;
-	r = suite_read(name, &file, &s.root, path, sizeof(path), err);
+	r = suite_read(name, &s.library, &file, &s.root, path, sizeof(path),
+		       err);
 	if (r)
 		goto out_library;
 	suite_name(path, s.name, sizeof(s.name));
@@ -410,7 +450,7 @@ int suite_describe(const char *name, json_t **about, struct err *err)
 	json_t *root;
 	int r;
 
-	r = suite_read(name, &file, &root, path, sizeof(path), err);
+	r = suite_read(name, NULL, &file, &root, path, sizeof(path), err);
 	if (r)
 		return r;
 	suite_name(path, base, sizeof(base));

@@ -26,7 +26,8 @@ struct suite_params {
 };
 
 /*
- * name: of a file in conf/suites, or a path. *plan passes plan_check(); the
+ * name: of a file in conf/suites, a path, or a workload's, which stands for a
+ * curve of it. *plan passes plan_check(); the
  * caller's reference. -ENOENT unknown; -EINVAL with file, line and what was
  * expected.
  */

@@ -221,6 +221,19 @@ static void write_file(const char *path, const char *text)
 	fclose(f);
 }
 
+/* Whatever is in the library runs by its own name. */
+static void test_workload_by_name(void **state)
+{
+	struct suite_params p = params_of_two();
+	json_t *plan = load("oltp8k", &p);
+
+	(void)state;
+	assert_int_equal(count(plan, "prefill"), 2);
+	assert_int_equal(count(plan, "point"), 20);
+	assert_int_equal(json_array_size(json_object_get(plan, "series")), 2);
+	json_decref(plan);
+}
+
 static void test_errors(void **state)
 {
 	static const struct {
@@ -331,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_demo),
 		cmocka_unit_test(test_peak),
+		cmocka_unit_test(test_workload_by_name),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_own),
 	};
