@@ -77,7 +77,8 @@ struct deck {
 	/* replay */
 	struct session_reader *reader;
 	json_t *next_event; /* read and not yet due */
-	bool playing, at_end;
+	bool playing;
+	bool stepped; /* events at at_us itself are still to come */
 	double speed;
 	int64_t from_us, to_us, at_us, target_us, clock_us;
 	int steps; /* events still to step over */

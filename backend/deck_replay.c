@@ -102,6 +102,7 @@ void replay_play(struct deck *deck, bool play)
 	deck->clock_us = deck_clock();
 	if (play && deck->at_us >= deck->to_us)
 		replay_seek(deck, 0);
+	deck->stepped = false;
 	deck->playing = play;
 }
 
@@ -122,6 +123,7 @@ void replay_seek(struct deck *deck, int64_t at_us)
 	if (to > deck->to_us)
 		to = deck->to_us;
 	deck->steps = 0;
+	deck->stepped = false;
 	deck->target_us = to;
 	if (to >= deck->at_us)
 		return;
@@ -138,6 +140,7 @@ void replay_seek(struct deck *deck, int64_t at_us)
 void replay_steps(struct deck *deck, int steps)
 {
 	deck->playing = false;
+	deck->stepped = true;
 	deck->steps += steps;
 }
 
@@ -164,7 +167,9 @@ static bool due(struct deck *deck)
 		deck->steps--;
 		return true;
 	}
-	return event_t_us(deck->next_event) <= deck->target_us;
+	/* A step takes one event, not all of its microsecond. */
+	return event_t_us(deck->next_event) <
+	       deck->target_us + (deck->stepped ? 0 : 1);
 }
 
 void replay_step(struct deck *deck)
