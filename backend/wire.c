@@ -61,7 +61,7 @@ int wire_feed(struct wire *w, const void *bytes, size_t len)
 
 int wire_next(struct wire *w, json_t **json, struct err *err)
 {
-	char *line = w->in + w->in_at, *end = NULL;
+	char *line = w->in ? w->in + w->in_at : NULL, *end = NULL;
 	struct err why = { 0 };
 	size_t len;
 	int rc;
@@ -120,7 +120,7 @@ int wire_put(struct wire *w, const json_t *json)
 const char *wire_out(const struct wire *w, size_t *len)
 {
 	*len = w->out_len;
-	return w->out + w->out_at;
+	return w->out ? w->out + w->out_at : "";
 }
 
 void wire_sent(struct wire *w, size_t len)
