@@ -148,11 +148,12 @@ static void numbered_fire(struct timer *timer)
 static void many_timers_armed_cancelled_and_moved(void **state)
 {
 	enum { N = 2000 };
-	struct numbered *n = calloc(N, sizeof(*n));
+	struct numbered *n;
 	struct rng rng;
 	uint64_t now;
 
 	the = of(state);
+	n = calloc(N, sizeof(*n));
 	rng_seed(&rng, 11);
 	last_due_ns = 0;
 	now = reactor_now(the);
@@ -226,9 +227,10 @@ static void *sender_main(void *arg)
 
 static void sends_arrive_once_in_order(void **state)
 {
-	struct sender *s = calloc(SENDERS, sizeof(*s));
+	struct sender *s;
 
 	the = of(state);
+	s = calloc(SENDERS, sizeof(*s));
 	received = 0;
 	memset(next_number, 0, sizeof(next_number));
 	for (int i = 0; i < SENDERS; i++) {
