@@ -8,6 +8,58 @@
 
 #include "backend/complete.h"
 
+/* ---- the tables, for programs: help --json ------------------------------- */
+
+static json_t *text_or_null(const char *text)
+{
+	return text && *text ? json_string(text) : json_null();
+}
+
+static json_t *arg_json(const struct command_arg *a)
+{
+	return json_pack("{s:s,s:s,s:b,s:b,s:b,s:o,s:o,s:s}", "name", a->name,
+			 "kind", a->kind, "required", a->required, "positional",
+			 a->positional, "repeat", a->repeat, "values",
+			 text_or_null(a->values), "default",
+			 text_or_null(a->unset), "help", a->help);
+}
+
+static json_t *command_json(const struct command *c)
+{
+	json_t *args = json_array();
+	const struct command_arg *a;
+
+	for (a = c->arg; a->name; a++)
+		json_array_append_new(args, arg_json(a));
+	return json_pack("{s:s,s:b,s:b,s:s,s:s,s:o}", "name", c->name, "shell",
+			 (c->where & CMD_SHELL) != 0, "prompt",
+			 (c->where & CMD_PROMPT) != 0, "help", c->help, "page",
+			 c->page, "args", args);
+}
+
+static json_t *option_json(const struct option *o)
+{
+	return json_pack("{s:s,s:o,s:o,s:o,s:s}", "name", o->name, "values",
+			 text_or_null(o->values), "default",
+			 text_or_null(o->unset), "unit", text_or_null(o->unit),
+			 "help", o->help);
+}
+
+static json_t *tables_json(void)
+{
+	json_t *commands = json_array(), *options = json_array();
+	const struct command *c;
+	const struct option *o;
+
+	for (c = command_table; c->name; c++)
+		json_array_append_new(commands, command_json(c));
+	for (o = option_table; o->name; o++)
+		json_array_append_new(options, option_json(o));
+	return json_pack("{s:o,s:o}", "commands", commands, "options", options);
+}
+
+/* ---- help ---------------------------------------------------------------- */
+
 COMMAND(do_help)
 {
 	const struct command *topic;
@@ -24,6 +76,7 @@ COMMAND(do_help)
 	}
 	if (!n) {
 		outcome->text = command_help(CMD_SHELL | CMD_PROMPT);
+		outcome->json = tables_json();
 		outcome_view(outcome, "help:iodeck");
 		return 0;
 	}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Runs each command of iodeck-tutorial(7) as printed, in order, in an empty HOME
 # and an empty folder. A command is a line that begins with "$ " in the page's
-# source; one that goes on ends in a backslash. Each must exit 0.
+# source; one that goes on ends in a backslash. Each must exit 0. A block whose
+# first line is "# NAME.conf" is saved under that name beforehand.
 set -u
 page=${1:-$SOURCE_DIR/man/iodeck-tutorial.7}
 [ -x "$BIN_DIR/iodeck" ] || {
@@ -21,6 +22,7 @@ mkdir -m 700 "$XDG_RUNTIME_DIR" "$home/here"
 
 finish() {
   iodeck agent stop >/dev/null 2>&1
+  iodeck --config lab.conf agent stop >/dev/null 2>&1
   rm -rf "$home"
 }
 trap finish EXIT
@@ -39,7 +41,16 @@ commands() {
   ' "$page"
 }
 
+files() {
+  awk '
+    /^\.Ed/ { file = "" }
+    /^# [a-z]*\.conf$/ { file = $2 }
+    file { print >file }
+  ' "$page"
+}
+
 cd "$home/here" || exit 1
+files
 commands >"$home/commands"
 [ -s "$home/commands" ] || {
   echo "$page: no command found"
