@@ -100,7 +100,8 @@ static double life(char **argv, int w, int h, const char *every,
 
 int main(int argc, char **argv)
 {
-	int w = argc > 2 ? atoi(argv[2]) : 200, h = argc > 3 ? atoi(argv[3]) : 60;
+	int w = argc > 2 ? atoi(argv[2]) : 200;
+	int h = argc > 3 ? atoi(argv[3]) : 60;
 	const char *every = argc > 4 ? argv[4] : "100";
 	double seconds = argc > 5 ? atof(argv[5]) : 10, born, cpu;
 	size_t bytes_born, bytes;

@@ -8,7 +8,7 @@ command -v jq >/dev/null || {
   exit 77
 }
 
-# ---- usage -------------------------------------------------------------------
+# ---- usage ----
 want 0 iodeck --version
 said out '^iodeck [0-9]'
 want 0 iodeck --help
@@ -43,7 +43,7 @@ want 2 iodeck --set bound_us=0 suite list
 said err 'bound_us: expected'
 want 2 iodeck --set nope=0 suite list
 
-# ---- configuration ------------------------------------------------------------
+# ---- configuration ----
 mkdir -p "$HOME/.config/iodeck"
 printf 'bound_us = 500;\nclutser = { };\n' >"$HOME/.config/iodeck/iodeck.conf"
 want 2 iodeck suite list
@@ -55,7 +55,7 @@ want 0 iodeck --config "$SOURCE_DIR/conf/iodeck.conf" run oltp32k-curve --plan
 said out 'points write'
 said out '% of the drives'
 
-# ---- what is on the shelf -------------------------------------------------------
+# ---- what is on the shelf ----
 want 0 iodeck suite list --json
 jq -e '.suites | length >= 7' "$HOME/out" >/dev/null || die "suites"
 want 0 iodeck workload list --json
@@ -77,12 +77,12 @@ done
 want 0 iodeck session list --json
 jq -e '.sessions == []' "$HOME/out" >/dev/null || die "sessions"
 
-# ---- JSON even where it fails ---------------------------------------------------
+# ---- JSON even where it fails ----
 want 2 iodeck compare nothing.csv#a nothing.csv#b --json
 jq -e '.status == 2 and (.error | test("nothing.csv"))' "$HOME/out" \
   >/dev/null || die "error document"
 
-# ---- comparison against the published readings ------------------------------------
+# ---- comparison against the published readings ----
 csv=$SOURCE_DIR/conf/published/curves.csv
 readings=$SOURCE_DIR/tests/data/readings.csv
 [ -f "$readings" ] || readings=$SOURCE_DIR/conf/published/readings.csv
@@ -105,7 +105,8 @@ for load in 'OLTP 32K' 'RDBMS 22K'; do
     jq -e --arg name "$pick" --argjson want "$change" '
       .readings[] | select((.name | ascii_downcase) | startswith($name
         | ascii_downcase)) | (.change_percent - $want) | fabs <= 1' \
-      "$HOME/out" >/dev/null || die "$load, $name: not within a point of $change"
+      "$HOME/out" >/dev/null ||
+      die "$load, $name: not within a point of $change"
     rows=$((rows + 1))
   done <"$HOME/rows"
   [ "$rows" -eq 6 ] || die "six readings of $load expected, $rows found"
@@ -114,7 +115,7 @@ want 2 iodeck compare "$csv#nope" "$csv#RDBMS 22K RAID6 25GbE"
 said err 'nope'
 want 2 iodeck compare "$csv" "$csv"
 
-# ---- completion ----------------------------------------------------------------------
+# ---- completion ----
 want 0 iodeck completion words -- 'iodeck v'
 said out '^vdisk$'
 want 0 iodeck completion words -- 'iodeck vdisk c'

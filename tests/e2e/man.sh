@@ -83,7 +83,8 @@ check_commands_back() {
     grep -qx -- "$name" "$work/names" ||
       fault "iodeck(1): the program has no command $name"
     block iodeck.1 "$name" |
-      sed -n 's/^\.It Cm \([a-z_]*\) Ns =.*/\1/p; s/^\.It Fl -\([a-z-]*\).*/\1/p' |
+      sed -n -e 's/^\.It Cm \([a-z_]*\) Ns =.*/\1/p' \
+        -e 's/^\.It Fl -\([a-z-]*\).*/\1/p' |
       while read -r arg; do
         jq -e --arg c "$name" --arg a "$arg" 'any(.commands[];
           .name == $c and any(.args[]; .name == $a))' \

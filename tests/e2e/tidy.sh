@@ -42,11 +42,15 @@ check_licence() {
   done | fault "no SPDX-License-Identifier line on top"
 }
 
+# Tests may be somewhat longer: their cases are flat.
 check_length() {
   code | while read -r file; do
     lines=$(wc -l <"$file")
-    [ "$lines" -le 700 ] || echo "$file:$lines:"
-  done | fault "over 700 lines: more than one idea?"
+    case $file in
+    tests/*) [ "$lines" -le 800 ] ;;
+    *) [ "$lines" -le 700 ] ;;
+    esac || echo "$file:$lines:"
+  done | fault "too long: more than one idea?"
 }
 
 check_width() {
@@ -94,7 +98,7 @@ check_root() {
 check_words() {
   by_hand | xargs grep -nHwE 'TO''DO|FIX''ME|XX''X|place''holder|stub''bed?' |
     fault "unfinished work has no place here"
-  files . | xargs grep -nHIE '/wo''rk/|/ro''ot/|/home/[a-z]' |
+  files . | xargs grep -nHIE '/wo''rk/|/ro''ot/' |
     fault "a path of some machine"
 }
 
@@ -115,7 +119,7 @@ check_listed() {
   lists=$(files '*CMakeLists.txt' | xargs cat)
   files '*.c' | while read -r file; do
     case $lists in
-    *"$(basename "$file")"*) ;;
+    *"$(basename "$file" .c)"*) ;;
     *) echo "$file:" ;;
     esac
   done | fault "named in no CMakeLists.txt"
@@ -132,7 +136,7 @@ check_readme() {
       path=${file#"$folder"/}
       case $path in
       */* | *_impl.h | *_priv.h) ;;
-      *) grep -qE "\`([^\`]*, ?)?$path" "$folder/README.md" || echo "$file:" ;;
+      *) grep -qE "\b${path%.h}\.[ch]" "$folder/README.md" || echo "$file:" ;;
       esac
     done
   done | fault "not in its folder's README.md"
