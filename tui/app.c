@@ -114,6 +114,11 @@ static void run_line(struct app *app, const char *line)
 		return;
 	}
 	deck_do(app->deck, line, &outcome);
+	if (!outcome.status &&
+	    (!strcmp(line, "demo") || !strncmp(line, "demo ", 5))) {
+		app->ui.guide = true;
+		app->ui.chosen = false;
+	}
 	scene_update(app);
 	outcome_show(app, &outcome, line);
 	outcome_free(&outcome);
@@ -275,6 +280,10 @@ static void changes_see(struct app *app)
 	deck_status(app->deck, &app->status);
 	if (app->status.link != app->link || app->status.playing)
 		app->dirty = true;
+	/* Who opens a session wants to see it, not its empty beginning. */
+	if (app->status.link == LINK_REPLAY && app->link != LINK_REPLAY &&
+	    !app->status.playing)
+		run_line(app, "play");
 	app->link = app->status.link;
 }
 

@@ -184,6 +184,7 @@ static void chart_title(const struct ui *ui, const struct scene *scene,
 		   ui->response ? ", response time" : ", service time");
 }
 
+/* Nothing to draw yet: the axes' lines, and what is going to stand there. */
 static void chart_empty(const struct scene *scene, struct canvas *c,
 			struct rect r)
 {
@@ -191,9 +192,13 @@ static void chart_empty(const struct scene *scene, struct canvas *c,
 	const char *text = run ? "points appear as they are measured"
 			       : "nothing was run yet: choose a workload "
 				 "with 3, or type :run SUITE";
-	int x = r.x + (r.w - text_columns(text)) / 2;
+	int x = r.x + (r.w - text_columns(text)) / 2, left = r.x + 3;
 
-	canvas_fit(c, x < r.x + 7 ? r.x + 7 : x, r.y + r.h / 2 - 1, r.w - 8,
+	canvas_vline(c, left, r.y, r.h - 2, ROLE_AXIS);
+	canvas_put(c, left, r.y + r.h - 2, ROLE_AXIS, 0x2514);
+	canvas_hline(c, left + 1, r.y + r.h - 2, r.w - 4, ROLE_AXIS);
+	canvas_right(c, r.x + r.w, r.y + r.h - 1, ROLE_AXIS, "IOPS");
+	canvas_fit(c, x < left + 2 ? left + 2 : x, r.y + r.h / 2 - 1, r.w - 6,
 		   ROLE_DIM, text);
 }
 
@@ -214,7 +219,8 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	chart.series = cs.series;
 	chart.count = cs.count;
 	chart.focus = cs.focus;
-	if (!isfinite(cs.y_min))
+	if (isfinite(cs.y_min))
+		line_chart_draw(c, plot, &chart);
+	else
 		chart_empty(scene, c, plot);
-	line_chart_draw(c, plot, &chart);
 }

@@ -197,6 +197,8 @@ static int draw_rates(struct canvas *c, const struct grid *g,
 
 	if (isfinite(p->asked_iops))
 		field(c, g, y++, "asked", fmt_count(a, p->asked_iops), "IOPS");
+	else if (!strcmp(p->kind, "max"))
+		field(c, g, y++, "in flight", "doubling", "");
 	else
 		field(c, g, y++, "in flight",
 		      fmt_count(a, (double)p->outstanding), "I/Os");

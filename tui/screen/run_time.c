@@ -113,8 +113,8 @@ static void strip_tall(const struct columns *cs, struct canvas *c,
 	struct axis iops = { 0 }, p99 = { 0 };
 	char a[FMT_MAX];
 
-	axis_fit(&iops, false, 0, cs->iops_max, 2);
-	axis_fit(&p99, false, 0, cs->p99_max / 1000, 2);
+	axis_fit(&iops, false, 0, cs->iops_max, 4);
+	axis_fit(&p99, false, 0, cs->p99_max / 1000, 4);
 	canvas_right(c, in.x + 6, in.y, ROLE_AXIS, fmt_tick(a, iops.hi));
 	canvas_right(c, in.x + 6, in.y + top, ROLE_AXIS, fmt_tick(a, p99.hi));
 	canvas_vline(c, in.x + 6, in.y, in.h, ROLE_AXIS);
