@@ -317,6 +317,8 @@ static int turn(struct app *app)
 	deck_step(app->deck);
 	scene_update(app);
 	outcomes_take(app);
+	if (app->ui.guide && ui_guide_holds(&app->ui, &app->scene))
+		run_line(app, "pause");
 	if (fd[1].revents & POLLIN)
 		keys_take(app);
 	wishes(app);

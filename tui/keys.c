@@ -64,6 +64,7 @@ const struct key_row key_table[] = {
 	{ K_HOME, NULL, 0, "cursor top", NULL, NULL },
 	{ K_END, NULL, 0, "cursor end", NULL, NULL },
 	{ 'g', NULL, 0, "guide toggle", NULL, NULL },
+	{ 'G', NULL, 0, "guide step", NULL, NULL },
 	{ 'M', NULL, 0, "mouse toggle", NULL, NULL },
 	{ 'N', NULL, KEY_LIVE, ":note ", NULL, NULL },
 	{ 'L', NULL, KEY_REPLAY, "live", NULL, NULL },

@@ -170,6 +170,14 @@ void ui_view(struct ui *ui, const struct scene *scene, const char *view)
 
 /* ---- keys ---------------------------------------------------------------- */
 
+static bool guide_waits(const struct ui *ui, const struct scene *scene)
+{
+	const struct m_run *run = model_run(scene->model);
+
+	return ui->guide && ui->guide_step && run &&
+	       !strcmp(run->state, "paused");
+}
+
 static void pager_key(struct ui *ui, int key)
 {
 	struct pager *p = &ui->pager;
@@ -269,6 +277,10 @@ bool ui_key(struct ui *ui, const struct scene *scene, int key, char *line)
 		pager_key(ui, key);
 		return false;
 	}
+	if (key == K_ENTER && guide_waits(ui, scene) && !ui->form.open) {
+		snprintf(line, UI_LINE, "resume");
+		return true;
+	}
 	if (s->key && s->key(ui, scene, key, line))
 		return line[0] != '\0';
 	found = table_key(ui, scene, key, line);
@@ -329,10 +341,27 @@ static void too_small(struct canvas *c)
 	canvas_wrap(c, (struct rect) { 0, 0, c->w, c->h }, ROLE_WARN, text);
 }
 
-static void guide_draw(const struct scene *scene, struct canvas *c,
-		       struct rect r)
+bool ui_guide_holds(struct ui *ui, const struct scene *scene)
+{
+	const struct model *m = scene->model;
+	bool fresh = false;
+
+	for (size_t i = m->lines; i-- > 0;)
+		if (!strcmp(m->line[i].level, "note")) {
+			fresh = m->line[i].t_us > ui->note_t_us;
+			ui->note_t_us = m->line[i].t_us;
+			break;
+		}
+	return fresh && ui->guide && ui->guide_step;
+}
+
+static void guide_draw(const struct ui *ui, const struct scene *scene,
+		       struct canvas *c, struct rect r)
 {
 	char title[64], text[512];
+	const char *how = guide_waits(ui, scene) ? " [Enter] go on "
+			  : ui->guide_step ? " step by step, [G] by itself "
+					   : " [G] step by step ";
 
 	guide_caption(scene->model, scene->now_us, title, sizeof(title), text,
 		      sizeof(text));
@@ -343,6 +372,8 @@ static void guide_draw(const struct scene *scene, struct canvas *c,
 			   canvas_fit(c, r.x + 2, r.y, r.w - 4,
 				      ROLE_KEY | STYLE_BOLD, title),
 		   r.y, ROLE_KEY, ' ');
+	canvas_right(c, r.x + r.w - 2, r.y,
+		     ROLE_KEY | (guide_waits(ui, scene) ? STYLE_BOLD : 0), how);
 	canvas_wrap(c, (struct rect) { r.x + 1, r.y + 1, r.w - 2, r.h - 1 },
 		    ROLE_TEXT, text);
 }
@@ -383,7 +414,7 @@ void ui_draw(struct ui *ui, const struct scene *scene, struct canvas *c)
 		screen_of(ui->screen)->draw(ui, scene, c, f.body);
 	c->clip = all;
 	if (ui->guide)
-		guide_draw(scene, c, f.guide);
+		guide_draw(ui, scene, c, f.guide);
 	if (replay)
 		replay_draw(scene, c, f.replay);
 	frame_draw(ui, scene, c, &f);

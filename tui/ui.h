@@ -65,6 +65,8 @@ struct ui {
 	enum screen_id screen;
 	bool chosen; /* a key chose the screen: the guide stays off */
 	bool guide;
+	bool guide_step;   /* the run holds at each note until Enter */
+	int64_t note_t_us; /* of the last note it held at */
 	/* run */
 	struct axis x, y;
 	enum { SCALE_AUTO, SCALE_LINEAR, SCALE_LOG } scale;
@@ -107,6 +109,8 @@ bool ui_mouse(struct ui *ui, const struct scene *scene, struct canvas *c, int x,
 /* Commands of the screen itself. 0 done, -ENOENT not one of them, -EINVAL with
  * its usage in ui->message. */
 int ui_command(struct ui *ui, const struct scene *scene, const char *line);
+/* Step by step: whether a new note wants the run to hold now. */
+bool ui_guide_holds(struct ui *ui, const struct scene *scene);
 /* "screen:run", "help:iodeck(1)" as outcomes ask for. */
 void ui_view(struct ui *ui, const struct scene *scene, const char *view);
 void ui_say(struct ui *ui, const struct scene *scene, int status,

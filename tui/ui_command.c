@@ -34,7 +34,9 @@ const struct ui_command_row ui_command_table[] = {
 	{ "edit", "[new]",
 	  "Opens the policy editor of the vDisk under the "
 	  "cursor, or of a new one." },
-	{ "guide", "on|off|toggle", "The captions of the demo." },
+	{ "guide", "on|off|toggle|step|walk",
+	  "The captions of the demo; step: the run holds at each until Enter; "
+	  "walk: it goes on by itself." },
 	{ "mouse", "on|off|toggle", "Off: the terminal selects text again." },
 	{ "help", "[PAGE|keys]",
 	  "The manual page of where you are, or of "
@@ -176,6 +178,23 @@ static int do_axis(struct ui *ui, const char *word)
 	return 0;
 }
 
+static int do_guide(struct ui *ui, const struct scene *scene, const char *word)
+{
+	if (!strcmp(word, "step")) {
+		ui->guide = true;
+		ui->guide_step = !ui->guide_step;
+		/* What was said so far was heard. */
+		ui_guide_holds(ui, scene);
+		return 0;
+	}
+	if (!strcmp(word, "walk"))
+		ui->guide_step = false;
+	else if (switch_set(&ui->guide, word, "on", "off"))
+		return -EINVAL;
+	ui->chosen = !ui->guide;
+	return 0;
+}
+
 static int do_switch(struct ui *ui, const char *name, const char *word)
 {
 	int rc = -ENOENT;
@@ -186,12 +205,8 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 		rc = switch_set(&ui->response, word, "response", "service");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");
-	else if (!strcmp(name, "guide"))
-		rc = switch_set(&ui->guide, word, "on", "off");
 	else if (!strcmp(name, "mouse"))
 		rc = switch_set(&ui->mouse, word, "on", "off");
-	if (rc == 0 && !strcmp(name, "guide"))
-		ui->chosen = !ui->guide;
 	return rc;
 }
 
@@ -220,6 +235,8 @@ static int dispatch(struct ui *ui, const struct scene *scene, char **word,
 		return do_screen(ui, word[1]);
 	if (!strcmp(word[0], "cursor"))
 		return do_cursor(ui, word[1]);
+	if (!strcmp(word[0], "guide"))
+		return do_guide(ui, scene, word[1]);
 	if (!strcmp(word[0], "zoom"))
 		return do_zoom(ui, word[1]);
 	if (!strcmp(word[0], "show"))

@@ -157,6 +157,31 @@ static void test_form(void **state)
 	fixture_close(&f);
 }
 
+/* Step by step: a new note holds the run once, Enter lets it go on. */
+static void test_guide_steps(void **state)
+{
+	struct fixture f;
+	struct model *m;
+
+	(void)state;
+	fixture_open(&f, 0);
+	m = f.model;
+	assert_false(ui_guide_holds(&f.ui, &f.scene));
+	f.ui.note_t_us = 0;
+	fixture_key(&f, 'G');
+	assert_true(f.ui.guide && f.ui.guide_step);
+	/* what was said before is not waited for */
+	assert_false(ui_guide_holds(&f.ui, &f.scene));
+	assert_true(m->lines > 0);
+	f.ui.note_t_us = 1;
+	assert_true(ui_guide_holds(&f.ui, &f.scene));
+	assert_false(ui_guide_holds(&f.ui, &f.scene));
+	fixture_key(&f, 'G');
+	f.ui.note_t_us = 1;
+	assert_false(ui_guide_holds(&f.ui, &f.scene));
+	fixture_close(&f);
+}
+
 /* What cannot be placed is refused before it is asked for. */
 static void test_form_refuses(void **state)
 {
@@ -271,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_replay_keys),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_form_refuses),
+		cmocka_unit_test(test_guide_steps),
 		cmocka_unit_test(test_costs),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_page_reader),

@@ -60,9 +60,9 @@ static void field(struct canvas *c, const struct grid *g, int y,
 }
 
 static void point_title(const struct m_run *run, const struct m_point *p,
-			size_t series, char *text, size_t len)
+			size_t series, int w, char *text, size_t len)
 {
-	const char *name = run->series[series].name;
+	char letter = series_letter((unsigned)series), what[32];
 	size_t total = 0, at = 0;
 
 	for (size_t i = 0; i < run->series[series].points; i++) {
@@ -70,14 +70,16 @@ static void point_title(const struct m_run *run, const struct m_point *p,
 		at = &run->series[series].point[i] == p ? total : at;
 	}
 	if (!strcmp(p->kind, "max"))
-		snprintf(text, len, "%c %.20s  finding max",
-			 series_letter((unsigned)series), name);
+		snprintf(what, sizeof(what), "finding max");
 	else if (isfinite(p->percent))
-		snprintf(text, len, "%c %.20s  %.0f %% of max",
-			 series_letter((unsigned)series), name, p->percent);
+		snprintf(what, sizeof(what), "%.0f %% of max", p->percent);
 	else
-		snprintf(text, len, "%c %.20s  point %zu",
-			 series_letter((unsigned)series), name, at);
+		snprintf(what, sizeof(what), "point %zu", at);
+	snprintf(text, len, "%c %s  %s", letter, run->series[series].name,
+		 what);
+	/* Where not all fits, the letter stands for the name. */
+	if (text_columns(text) > w - 4)
+		snprintf(text, len, "%c  %s", letter, what);
 }
 
 static void latency_row(struct canvas *c, const struct grid *g, int y,
@@ -319,7 +321,7 @@ void run_point_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	const struct m_run *run = ui_run(ui, scene);
 	const struct m_point *p;
 	size_t series = 0;
-	char title[80];
+	char title[128];
 
 	canvas_vline(c, r.x, r.y, r.h, ROLE_AXIS);
 	r.x++;
@@ -343,6 +345,6 @@ void run_point_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		canvas_head(c, r, run->state);
 		return;
 	}
-	point_title(run, p, series, title, sizeof(title));
+	point_title(run, p, series, r.w, title, sizeof(title));
 	draw_figures(ui, scene, c, canvas_head(c, r, title), run, p);
 }
