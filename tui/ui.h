@@ -72,8 +72,10 @@ struct ui {
 	enum { SCALE_AUTO, SCALE_LINEAR, SCALE_LOG } scale;
 	bool log_y; /* how it was drawn last */
 	bool response, marks;
-	int zoom;   /* halves the latency axis so often */
-	int run_at; /* -1 the newest */
+	bool share;     /* across: percent of each series' maximum */
+	bool share_was; /* as the axis was fitted */
+	int zoom;       /* halves the latency axis so often */
+	int run_at;     /* -1 the newest */
 	struct stat_entry *stat;
 	size_t stats, stat_cap;
 	/* lists */

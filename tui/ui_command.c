@@ -23,6 +23,10 @@ const struct ui_command_row ui_command_table[] = {
 	{ "latency", "service|response|toggle",
 	  "Which latency is drawn: from the device's start, or from the "
 	  "intended start." },
+	{ "across", "iops|share|toggle",
+	  "What stands across: IOPS, or percent of each curve's maximum, to "
+	  "lay "
+	  "curves of unlike systems over each other." },
 	{ "marks", "on|off|toggle",
 	  "Draws the readings at 70 %, 80 % and the peak on the curves." },
 	{ "zoom", "in|out|off", "Halves or doubles the latency axis." },
@@ -203,6 +207,8 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 		return do_axis(ui, word);
 	if (!strcmp(name, "latency"))
 		rc = switch_set(&ui->response, word, "response", "service");
+	else if (!strcmp(name, "across"))
+		rc = switch_set(&ui->share, word, "share", "iops");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");
 	else if (!strcmp(name, "mouse"))

@@ -22,6 +22,7 @@ struct curves {
 	struct line_point point[SERIES_MAX][POINTS_MAX];
 	struct line_mark mark[SERIES_MAX][3];
 	size_t count, focus;
+	double max[SERIES_MAX]; /* of each series, for shares */
 	double x_max, y_min, y_max;
 };
 
@@ -95,6 +96,7 @@ static void add_series(struct ui *ui, const struct m_run *run,
 	}
 	if (s->max_iops > cs->x_max)
 		cs->x_max = s->max_iops;
+	cs->max[at] = s->max_iops > 0 ? s->max_iops : 0;
 	if (ui->marks)
 		add_marks(cs, at, s);
 }
@@ -116,6 +118,20 @@ static void add_overlay(const struct deck_overlay *o, struct curves *cs)
 	}
 }
 
+/* Across, each series by its own maximum. */
+static void shares(struct curves *cs, size_t at)
+{
+	struct line_series *ls = &cs->series[at];
+	double max = cs->max[at];
+
+	for (size_t i = 0; i < ls->points; i++)
+		max = fmax(max, cs->point[at][i].x);
+	for (size_t i = 0; i < ls->points && max > 0; i++)
+		cs->point[at][i].x *= 100 / max;
+	for (size_t i = 0; i < ls->marks && max > 0; i++)
+		cs->mark[at][i].x *= 100 / max;
+}
+
 static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 {
 	const struct m_run *run = ui_run(ui, scene);
@@ -129,6 +145,8 @@ static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 	for (size_t i = 0; i < scene->overlays; i++)
 		if (cs->count < SERIES_MAX)
 			add_overlay(&scene->overlay[i], cs);
+	for (size_t i = 0; ui->share && i < cs->count; i++)
+		shares(cs, i);
 }
 
 /* Auto turns to log where a linear axis would lay most points flat, and back
@@ -159,7 +177,10 @@ static void axes_fit(struct ui *ui, const struct scene *scene,
 	/* What grows no more is fitted closely. */
 	if (ui->zoom || !run || run->ended_t_us >= 0)
 		ui->x.hi = ui->y.hi = 0;
-	axis_fit(&ui->x, false, 0, cs->x_max * 1.02,
+	if (ui->share != ui->share_was)
+		ui->x.hi = 0;
+	ui->share_was = ui->share;
+	axis_fit(&ui->x, false, 0, ui->share ? 100 : cs->x_max * 1.02,
 		 (unsigned)(r.w > 120 ? 10 : 6));
 	axis_fit(&ui->y, ui->log_y, cs->y_min * 0.95, top * 1.05,
 		 (unsigned)(r.h > 20 ? 8 : 5));
@@ -214,6 +235,8 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	collect(ui, scene, &cs);
 	chart_title(ui, scene, c, r);
 	axes_fit(ui, scene, &cs, plot);
+	if (ui->share)
+		chart.x_unit = "% of max";
 	chart.bound = 1;
 	chart.bound_label = "1 ms";
 	chart.series = cs.series;

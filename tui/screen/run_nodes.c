@@ -269,6 +269,9 @@ void run_bound_text(const struct model *model, const struct m_run *run,
 			 drive.name, fmt_pct(a, drive.busy),
 			 fmt_ms(b, drive.latency_us),
 			 fmt_ms(d, drive.others_us));
+	else if ((link.count || drive.count) && link.busy < 0.02 &&
+		 drive.busy < 0.02)
+		snprintf(buf, len, "nothing: no I/O just now");
 	else if (link.count || drive.count)
 		snprintf(buf, len, "nothing full: drives to %s, links to %s",
 			 fmt_pct(a, drive.count ? drive.busy : NAN),
