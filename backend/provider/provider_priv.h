@@ -42,7 +42,7 @@ struct p_drive {
 	struct drive *drive; /* NULL: not open */
 	enum p_drive_state state;
 	bool pulled; /* by a fault of its own, not its domain's */
-	char reason[256];
+	char reason[512];
 	enum drive_kind kind;
 	uint64_t size_bytes, used_bytes;
 	struct link_opts shape;
