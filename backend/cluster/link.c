@@ -320,7 +320,7 @@ static void stream_over(struct link_conn *c, ssize_t why)
 		c->said[--len] = '\0';
 	if (*c->said)
 		link_down(c, "%s", c->said);
-	else if (why < 0)
+	else if (why < 0 && why != -ECONNRESET && why != -EPIPE)
 		link_down(c, "agent %s: %s", agent, strerror((int)-why));
 	else if (c->state == LINK_UP)
 		link_down(c, "agent %s is gone: its connection ended", agent);
