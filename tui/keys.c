@@ -7,6 +7,7 @@
 #include "tui/term.h"
 
 const struct key_row key_table[] = {
+	{ 'R', NULL, KEY_LOST, "resume", "R", "go on" },
 	/* replay */
 	{ ' ', NULL, KEY_REPLAY, "play", "space", "play" },
 	{ K_LEFT, NULL, KEY_REPLAY, "seek -10", "\xe2\x86\x90\xe2\x86\x92",
@@ -82,20 +83,32 @@ const struct key_row key_table[] = {
 };
 
 static bool row_applies(const struct key_row *row, const char *screen,
-			bool replay)
+			unsigned now)
 {
 	if (row->screen && strcmp(row->screen, screen) != 0)
 		return false;
-	return !row->when || row->when == (replay ? KEY_REPLAY : KEY_LIVE);
+	return !row->when || (row->when & now);
 }
 
-const struct key_row *key_find(int key, const char *screen, bool replay)
+const struct key_row *key_find(int key, const char *screen, unsigned now)
 {
 	/* A screen's own rows stand before those of everywhere. */
 	for (const struct key_row *row = key_table; row->key; row++)
-		if (row->key == key && row_applies(row, screen, replay))
+		if (row->key == key && row_applies(row, screen, now))
 			return row;
 	return NULL;
+}
+
+unsigned key_now(const struct scene *scene)
+{
+	switch (scene->status->link) {
+	case LINK_REPLAY:
+		return KEY_REPLAY;
+	case LINK_LOST:
+		return KEY_LIVE | KEY_LOST;
+	default:
+		return KEY_LIVE;
+	}
 }
 
 /* Appends `text` in single quotes where the shell's rules would split it. */

@@ -11,6 +11,7 @@
 enum key_when {
 	KEY_LIVE = 1,   /* not in a replay */
 	KEY_REPLAY = 2, /* only in one */
+	KEY_LOST = 4,   /* only while the agent is lost */
 };
 
 struct key_row {
@@ -26,8 +27,10 @@ struct key_row {
 
 extern const struct key_row key_table[]; /* ends with key 0 */
 
-/* The row of a key here, or NULL. */
-const struct key_row *key_find(int key, const char *screen, bool replay);
+/* The row of a key here, or NULL. now: of enum key_when. */
+const struct key_row *key_find(int key, const char *screen, unsigned now);
+/* What holds now. */
+unsigned key_now(const struct scene *scene);
 /* Fills in what is under the cursor, quoted. False: nothing is. */
 bool key_line(const struct key_row *row, const char *selected, char *line);
 

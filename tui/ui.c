@@ -255,8 +255,7 @@ static bool table_key(struct ui *ui, const struct scene *scene, int key,
 		      char *line)
 {
 	const struct screen *s = screen_of(ui->screen);
-	bool replay = scene->status->link == LINK_REPLAY;
-	const struct key_row *row = key_find(key, s->name, replay);
+	const struct key_row *row = key_find(key, s->name, key_now(scene));
 
 	if (!row)
 		return false;

@@ -36,6 +36,7 @@ struct form {
 	bool open, fresh; /* fresh: a new vDisk */
 	int field;
 	char name[MODEL_NAME];
+	char policy[MODEL_NAME]; /* "" none: as the fields say */
 	int raid, ftt;
 	int64_t unit_bytes, size_bytes;
 };

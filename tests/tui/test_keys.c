@@ -34,7 +34,7 @@ static void test_table_is_sound(void **state)
 		assert_true(known);
 		assert_true((r->shown == NULL) == (r->label == NULL));
 		assert_ptr_equal(key_find(r->key, r->screen ? r->screen : "log",
-					  r->when == KEY_REPLAY),
+					  r->when ? r->when : KEY_LIVE),
 				 r);
 	}
 	fixture_close(&f);
@@ -129,6 +129,18 @@ static void test_replay_keys(void **state)
 	fixture_close(&f);
 }
 
+static void test_lost(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 200);
+	assert_string_equal(fixture_key(&f, 'R'), "");
+	f.status.link = LINK_LOST;
+	assert_string_equal(fixture_key(&f, 'R'), "resume");
+	fixture_close(&f);
+}
+
 static void test_form(void **state)
 {
 	struct fixture f;
@@ -152,8 +164,14 @@ static void test_form(void **state)
 	assert_string_equal(f.ui.form.name, "db4");
 	fixture_keys(&f, (const int[]) { K_BACKSPACE, 'x', ' ' }, 3);
 	assert_string_equal(f.ui.form.name, "dbx");
-	fixture_key(&f, K_ESC);
+	/* a named policy brings its fields; changing one leaves it */
+	fixture_keys(&f, (const int[]) { K_DOWN, K_RIGHT }, 2);
+	assert_string_not_equal(f.ui.form.policy, "");
+	fixture_key(&f, K_ENTER);
+	assert_non_null(strstr(f.ui.ask_line, "policy="));
+	fixture_keys(&f, (const int[]) { 'n', 'e', K_RIGHT, K_ESC }, 4);
 	assert_false(f.ui.form.open);
+	assert_string_equal(f.ui.form.policy, "");
 	fixture_close(&f);
 }
 
@@ -294,6 +312,7 @@ int main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_ask),
 		cmocka_unit_test(test_replay_keys),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_form_refuses),
 		cmocka_unit_test(test_guide_steps),

@@ -9,7 +9,7 @@
 #include "tui/screen/screen.h"
 #include "tui/term.h"
 
-enum field { F_NAME, F_RAID, F_FTT, F_UNIT, F_SIZE, FIELDS };
+enum field { F_NAME, F_POLICY, F_RAID, F_FTT, F_UNIT, F_SIZE, FIELDS };
 
 static const int raids[] = { 0, 1, 5, 6 };
 static const int64_t units[] = { 4096,  8192,   16384,  32768,
@@ -102,6 +102,7 @@ int form_open(struct ui *ui, const struct scene *scene, bool fresh)
 	f->unit_bytes = v->stripe_unit_bytes;
 	f->size_bytes = v->size_bytes;
 	snprintf(f->name, sizeof(f->name), "%s", v->name);
+	snprintf(f->policy, sizeof(f->policy), "%s", v->policy);
 	return 0;
 }
 
@@ -120,11 +121,38 @@ static int64_t step(const int64_t *list, size_t n, int64_t now, int by)
 	return now;
 }
 
-static void field_change(struct form *f, int by)
+/* Named policies and, before them, none. */
+static void policy_change(struct form *f, const struct model *m, int by)
+{
+	size_t n = m->policies + 1, at = 0;
+	const struct m_policy *p;
+
+	for (size_t i = 0; i < m->policies; i++)
+		at = !strcmp(m->policy[i].name, f->policy) ? i + 1 : at;
+	at = (at + n + (size_t)by) % n;
+	if (!at) {
+		f->policy[0] = '\0';
+		return;
+	}
+	p = &m->policy[at - 1];
+	snprintf(f->policy, sizeof(f->policy), "%s", p->name);
+	f->raid = p->raid;
+	f->ftt = p->ftt;
+	f->unit_bytes = p->stripe_unit_bytes;
+}
+
+static void field_change(struct form *f, const struct model *m, int by)
 {
 	size_t at = 0;
 
+	/* What is changed by hand is no longer the named policy's. */
+	if (f->field == F_RAID || f->field == F_FTT || f->field == F_UNIT)
+		f->policy[0] = '\0';
+
 	switch (f->field) {
+	case F_POLICY:
+		policy_change(f, m, by);
+		break;
 	case F_RAID:
 		for (size_t i = 0; i < array_len(raids); i++)
 			at = raids[i] == f->raid ? i : at;
@@ -157,11 +185,21 @@ static void field_move(struct form *f, int by)
 	} while (!f->fresh && (f->field == F_NAME || f->field == F_SIZE));
 }
 
+/* The policy's part of the command line. */
+static void policy_words(const struct form *f, char *buf, size_t len)
+{
+	if (f->policy[0])
+		snprintf(buf, len, "policy=%s", f->policy);
+	else
+		snprintf(buf, len, "raid=%d ftt=%d stripe_unit=%lldK", f->raid,
+			 f->ftt, (long long)(f->unit_bytes >> 10));
+}
+
 static void form_apply(struct ui *ui, const struct scene *scene)
 {
 	struct form *f = &ui->form;
 	struct policy_cost cost;
-	char line[UI_LINE], a[FMT_MAX];
+	char line[UI_LINE], words[128], a[FMT_MAX];
 
 	policy_cost(f->raid, f->ftt, scene->model->domains, &cost);
 	if (cost.refused) {
@@ -171,17 +209,12 @@ static void form_apply(struct ui *ui, const struct scene *scene)
 		ui_say(ui, scene, 2, line);
 		return;
 	}
+	policy_words(f, words, sizeof(words));
 	if (f->fresh)
-		snprintf(line, sizeof(line),
-			 "vdisk create %s size=%lldM raid=%d ftt=%d "
-			 "stripe_unit=%lldK",
-			 f->name, (long long)(f->size_bytes >> 20), f->raid,
-			 f->ftt, (long long)(f->unit_bytes >> 10));
+		snprintf(line, sizeof(line), "vdisk create %s size=%lldM %s",
+			 f->name, (long long)(f->size_bytes >> 20), words);
 	else
-		snprintf(line, sizeof(line),
-			 "vdisk set %s raid=%d ftt=%d stripe_unit=%lldK",
-			 f->name, f->raid, f->ftt,
-			 (long long)(f->unit_bytes >> 10));
+		snprintf(line, sizeof(line), "vdisk set %s %s", f->name, words);
 	ui_confirm(ui, line,
 		   f->fresh ? "Create %s, %s?"
 			    : "Move %s, %s, to the new policy?",
@@ -225,11 +258,11 @@ bool form_key(struct ui *ui, const struct scene *scene, int key, char *line)
 		field_move(f, 1);
 		break;
 	case K_LEFT:
-		field_change(f, -1);
+		field_change(f, scene->model, -1);
 		break;
 	case K_RIGHT:
 	case ' ':
-		field_change(f, 1);
+		field_change(f, scene->model, 1);
 		break;
 	default:
 		if (f->field == F_NAME)
@@ -320,6 +353,10 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	r.w -= 2;
 	if (f->fresh)
 		draw_value(f, c, r, y++, F_NAME, "name", f->name, "type it");
+	draw_value(f, c, r, y++, F_POLICY, "policy",
+		   f->policy[0] ? f->policy : "none",
+		   f->policy[0] ? "named: it changes with its name" :
+				  "the fields below alone");
 	draw_raid(f, c, r, y++);
 	snprintf(a, sizeof(a), "%d", f->ftt);
 	draw_value(f, c, r, y++, F_FTT, "failures", a,

@@ -126,7 +126,7 @@ static int head_right(const struct scene *scene, struct canvas *c,
 			 s->playing ? "\xe2\x96\xb6" : "paused", s->speed);
 	} else if (s->link == LINK_LOST) {
 		role = ROLE_BAD;
-		snprintf(text, sizeof(text), "AGENT LOST  :resume goes on");
+		snprintf(text, sizeof(text), "AGENT LOST  [R] go on");
 	} else if (s->link == LINK_CONNECTING) {
 		role = ROLE_WARN;
 		snprintf(text, sizeof(text), "attaching \xe2\x80\xa6");
@@ -233,15 +233,13 @@ static bool key_usable(const struct ui *ui, const struct scene *scene,
 		       const struct key_row *row)
 {
 	const struct screen *s = screen_of(ui->screen);
-	bool replay = scene->status->link == LINK_REPLAY;
-
 	const struct m_run *run = model_run(scene->model);
 	bool over = !run || run->ended_t_us >= 0;
 
 	if (over &&
 	    (!strcmp(row->line, "pause") || !strcmp(row->line, "ask stop")))
 		return false;
-	return row->shown && key_find(row->key, s->name, replay) == row;
+	return row->shown && key_find(row->key, s->name, key_now(scene)) == row;
 }
 
 static int key_cell(struct canvas *c, int x, int y, int right,

@@ -37,8 +37,21 @@ static void curves_reach(struct curves *cs, const struct line_point *p)
 		cs->y_max = p->y;
 }
 
-static bool point_shown(const struct m_point *p)
+/* A point that was cut short and measured again later is not drawn twice. */
+static bool point_repeated(const struct m_series *s, size_t at)
 {
+	for (size_t i = at + 1; i < s->points; i++)
+		if (s->point[i].phase == s->point[at].phase)
+			return true;
+	return false;
+}
+
+static bool point_shown(const struct m_series *s, size_t at)
+{
+	const struct m_point *p = &s->point[at];
+
+	if (p->state == POINT_CUT && point_repeated(s, at))
+		return false;
 	return strcmp(p->kind, "max") != 0 &&
 	       (p->state == POINT_RUN || p->state == POINT_DONE ||
 		(p->state == POINT_CUT && p->intervals > 0));
@@ -79,7 +92,7 @@ static void add_series(struct ui *ui, const struct m_run *run,
 		struct line_point *lp = &cs->point[at][ls->points];
 		const struct point_stats *st;
 
-		if (!point_shown(mp))
+		if (!point_shown(s, i))
 			continue;
 		st = ui_stats(ui, run, mp);
 		if (!st || !isfinite(st->iops))

@@ -253,7 +253,7 @@ static void vdisks_draw(struct ui *ui, const struct scene *scene,
 			    "no vDisk yet: [n] makes one");
 	detail = form = l.detail;
 	if (ui->form.open) {
-		form.h = detail.h < 9 ? detail.h : 9;
+		form.h = detail.h < 10 ? detail.h : 10;
 		form.y += detail.h - form.h;
 		detail.h -= form.h;
 		form_draw(ui, scene, c, form);
