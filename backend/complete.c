@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/analysis/analysis.h"
 #include "backend/command_impl.h"
 #include "backend/paths.h"
 #include "backend/run/workload.h"
@@ -115,19 +116,6 @@ static void add_drives(struct words *w, const char *before, struct deck *deck)
 	}
 }
 
-static void add_suites(struct words *w, const char *before, struct deck *deck)
-{
-	char **names;
-	size_t i;
-
-	(void)deck;
-	if (path_list("suites", &names))
-		return;
-	for (i = 0; names[i]; i++)
-		add(w, before, names[i], "");
-	path_list_free(names);
-}
-
 static void add_workloads(struct words *w, const char *before,
 			  struct deck *deck)
 {
@@ -145,6 +133,20 @@ static void add_workloads(struct words *w, const char *before,
 	workload_library_free(&library);
 }
 
+static void add_suites(struct words *w, const char *before, struct deck *deck)
+{
+	char **names;
+	size_t i;
+
+	if (path_list("suites", &names))
+		return;
+	for (i = 0; names[i]; i++)
+		add(w, before, names[i], "");
+	path_list_free(names);
+	/* a workload's name stands for a curve of it */
+	add_workloads(w, before, deck);
+}
+
 static void add_options(struct words *w, const char *before, struct deck *deck)
 {
 	const struct option *o;
@@ -152,6 +154,28 @@ static void add_options(struct words *w, const char *before, struct deck *deck)
 	(void)deck;
 	for (o = option_table; o->name; o++)
 		add(w, before, o->name, "=");
+}
+
+/* FILE.csv#SERIES: the names in the file. */
+static bool add_csv_series(struct words *w, const char *before,
+			   const char *typed)
+{
+	const char *hash = strchr(typed, '#');
+	char path[PATH_MAX], head[PATH_MAX], **names;
+
+	if (!hash)
+		return false;
+	snprintf(head, sizeof(head), "%s%.*s", before, (int)(hash - typed + 1),
+		 typed);
+	snprintf(path, sizeof(path), "%.*s", (int)(hash - typed), typed);
+	if (curve_csv_series(path, &names, NULL))
+		return true;
+	for (size_t i = 0; names[i]; i++) {
+		add(w, head, names[i], "");
+		free(names[i]);
+	}
+	free(names);
+	return true;
 }
 
 static void add_files(struct words *w, const char *before, struct deck *deck)
@@ -163,6 +187,8 @@ static void add_files(struct words *w, const char *before, struct deck *deck)
 	DIR *d;
 
 	(void)deck;
+	if (add_csv_series(w, before, typed))
+		return;
 	slash = strrchr(typed, '/');
 	snprintf(shown, sizeof(shown), "%.*s",
 		 slash ? (int)(slash - typed + 1) : 0, typed);
@@ -295,7 +321,9 @@ static void add_arguments(struct words *w, const struct command *command,
 static char **complete(struct deck *deck, const char *line, unsigned where)
 {
 	size_t len = strlen(line);
-	bool fresh = !len || line[len - 1] == ' ';
+	/* a blank behind a backslash goes on with its word */
+	bool fresh = !len || (line[len - 1] == ' ' &&
+			      (len < 2 || line[len - 2] != '\\'));
 	const struct command *command;
 	struct words w = { 0 };
 	char **argv;

@@ -87,11 +87,31 @@ static void on_matches(char **matches, int count, int longest)
 	}
 }
 
+/* The word as it has to be typed: blanks and quotes behind a backslash. */
+static char *word_escaped(const char *word)
+{
+	char *text = malloc(strlen(word) * 2 + 1), *p = text;
+
+	for (; text && *word; word++) {
+		if (strchr(" \t'\"\\", *word))
+			*p++ = '\\';
+		*p++ = *word;
+	}
+	if (text)
+		*p = '\0';
+	return text;
+}
+
+static int on_quoted(char *line, int at)
+{
+	return at > 0 && line[at - 1] == '\\';
+}
+
 /* readline wants the common beginning first, then the words. */
 static char **words_matches(char **words, const char *text)
 {
 	size_t n = 0, len = strlen(text), common;
-	char **matches;
+	char **matches, *word;
 
 	while (words[n])
 		n++;
@@ -99,9 +119,13 @@ static char **words_matches(char **words, const char *text)
 	if (!matches)
 		return NULL;
 	n = 0;
-	for (size_t i = 0; words[i]; i++)
-		if (!strncmp(words[i], text, len))
-			matches[++n] = strdup(words[i]);
+	for (size_t i = 0; words[i]; i++) {
+		word = word_escaped(words[i]);
+		if (word && !strncmp(word, text, len))
+			matches[++n] = word;
+		else
+			free(word);
+	}
 	if (!n) {
 		free(matches);
 		return NULL;
@@ -162,7 +186,8 @@ static void readline_begin(void)
 	rl_attempted_completion_function = on_complete;
 	rl_completion_display_matches_hook = on_matches;
 	rl_completer_word_break_characters = " \t";
-	rl_completer_quote_characters = "";
+	rl_completer_quote_characters = "'\"";
+	rl_char_is_quoted_p = on_quoted;
 	using_history();
 	stifle_history(HISTORY_MAX);
 	if (prompt.history[0])

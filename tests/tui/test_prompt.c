@@ -21,12 +21,12 @@ static char history[128];
 static char **complete(void *arg, const char *line)
 {
 	static const char *const words[] = { "vdisk", "verify", "workload",
-					     "size=" };
-	char **list = calloc(5, sizeof(*list));
+					     "size=", "a file" };
+	char **list = calloc(6, sizeof(*list));
 
 	(void)arg;
 	(void)line;
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		list[i] = strdup(words[i]);
 	return list;
 }
@@ -109,6 +109,11 @@ static void test_complete(void **state)
 	type(ui, "si\t", line);
 	/* a value follows at once */
 	assert_string_equal(ui->prompt.line, "workload size=");
+	type(ui, " a\t", line);
+	assert_string_equal(ui->prompt.line, "workload size= a\\ file ");
+	type(ui, "a\\ \t", line);
+	assert_string_equal(ui->prompt.line,
+			    "workload size= a\\ file a\\ file ");
 	type(ui, " v\t\t", line);
 	assert_int_equal(ui->prompt.lists, 2);
 	assert_string_equal(ui->prompt.list[0], "vdisk");
