@@ -18,10 +18,13 @@
 
 #define WORDS 64
 #define DEPTH 8
+#define COLUMNS 12
 
 struct list {
 	char kind[12]; /* tag, bullet, enum, column, item */
 	int indent, number;
+	int stop[COLUMNS]; /* of a column list, from its indent */
+	size_t stops;
 	bool compact;
 };
 
@@ -35,7 +38,7 @@ struct out {
 	struct list list[DEPTH];
 	int depth;
 	char name[64]; /* of .Nm */
-	bool authors;
+	bool synopsis;                 /* each .Nm begins a line there */
 };
 
 static void put(struct out *o, const char *s, size_t n)
@@ -102,7 +105,7 @@ static void word(struct out *o, const char *text, char how)
 			line_end(o);
 		else
 			style(o, PAGE_PLAIN), put(o, " ", 1), o->column++;
-	} else if (o->column + w > o->width && o->column > o->indent) {
+	} else if (o->column + w > o->width && o->column > o->indent && w > 1) {
 		line_end(o);
 	}
 	if (o->column < o->indent)
@@ -221,7 +224,7 @@ static const struct {
 	{ "An", "", "", PAGE_PLAIN },  { "Lk", "", "", PAGE_UNDER },
 	{ "No", "", "", PAGE_PLAIN },  { "Vt", "", "", PAGE_UNDER },
 	{ "Fn", "", "()", PAGE_BOLD }, { "Mt", "", "", PAGE_UNDER },
-	{ "St", "", "", PAGE_PLAIN },
+	{ "St", "", "", PAGE_PLAIN },  { "Sx", "", "", PAGE_BOLD },
 };
 
 static const struct {
@@ -355,11 +358,40 @@ static void heading(struct out *o, char **w, int n, int indent)
 	paragraph(o);
 	o->indent = indent;
 	o->depth = 0;
+	o->synopsis = n == 1 && !strcmp(w[0], "SYNOPSIS");
 	for (int i = 0; i < n; i++)
 		emit(o, w[i], PAGE_BOLD);
 	line_end(o);
 	o->blank = true; /* text follows at once */
 	o->indent = 4;
+}
+
+/* The next column begins behind what is as wide as `sample`. */
+static void column_stop(struct list *l, const char *sample)
+{
+	int from = l->stops ? l->stop[l->stops - 1] : 0;
+
+	if (l->stops < COLUMNS)
+		l->stop[l->stops++] = from + text_columns(sample) + 2;
+}
+
+/* A row: cells stand between Ta; what is too wide pushes the rest on. */
+static void column_row(struct out *o, const struct list *l, char **w, int n)
+{
+	size_t cell = 0;
+	int from = 0;
+
+	for (int i = 0; i <= n; i++) {
+		if (i < n && strcmp(w[i], "Ta") != 0)
+			continue;
+		run_words(o, w + from, i - from);
+		from = i + 1;
+		if (i < n && cell < l->stops) {
+			indent_to(o, l->indent + l->stop[cell++]);
+			o->no_space = true;
+		}
+	}
+	line_end(o);
 }
 
 static void list_begin(struct out *o, char **w, int n)
@@ -375,6 +407,8 @@ static void list_begin(struct out *o, char **w, int n)
 			l->compact = true;
 		else if (w[i][0] == '-' && !l->kind[0])
 			snprintf(l->kind, sizeof(l->kind), "%.11s", w[i] + 1);
+		else if (!strcmp(l->kind, "column"))
+			column_stop(l, w[i]);
 	line_end(o);
 }
 
@@ -392,7 +426,7 @@ static void list_item(struct out *o, char **w, int n)
 
 	if (!l)
 		return;
-	if (l->compact)
+	if (l->compact || !strcmp(l->kind, "column"))
 		line_end(o);
 	else
 		paragraph(o);
@@ -411,10 +445,7 @@ static void list_item(struct out *o, char **w, int n)
 		return;
 	}
 	if (!strcmp(l->kind, "column")) {
-		for (int i = 0; i < n; i++)
-			if (!strcmp(w[i], "Ta"))
-				w[i] = "\\~";
-		run_words(o, w, n);
+		column_row(o, l, w, n);
 		return;
 	}
 	if (!strcmp(l->kind, "enum"))
@@ -499,6 +530,8 @@ static void macro(struct out *o, char *line)
 	}
 	if (!strcmp(w[0], "Nm") && n > 1 && !o->name[0])
 		snprintf(o->name, sizeof(o->name), "%.63s", w[1]);
+	if (o->synopsis && !strcmp(w[0], "Nm"))
+		line_end(o);
 	if (!block(o, w, n))
 		run_words(o, w, n);
 }
