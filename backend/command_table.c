@@ -219,8 +219,9 @@ static const struct command_arg help_args[] = {
 };
 static const struct command_arg screen_args[] = {
 	{ "NAME", "word", true, true, false,
-	  "cluster|vdisks|workloads|run|sessions|log|help", NULL,
-	  "The screen to show." },
+	  "cluster|vdisks|workloads|run|compare|sessions|log|next|"
+	  "previous",
+	  NULL, "The screen to show." },
 	END,
 };
 static const struct command_arg set_args[] = {

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,6 +287,22 @@ static void test_page_reader(void **state)
 	free(text);
 }
 
+/* The manual names each command of the view. */
+static void test_commands_in_manual(void **state)
+{
+	const struct page_row *page = page_find("iodeck(1)");
+	char item[80];
+
+	(void)state;
+	if (!page)
+		skip();
+	for (const struct ui_command_row *r = ui_command_table; r->name; r++) {
+		snprintf(item, sizeof(item), "\n.It Ic %s", r->name);
+		if (!strstr(page->source, item))
+			fail_msg("iodeck(1) does not name %s", r->name);
+	}
+}
+
 /* Every page there is renders at any width, and no screen's help is missing
  * while its page is there. */
 static void test_pages(void **state)
@@ -319,6 +336,7 @@ int main(void)
 		cmocka_unit_test(test_costs),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_page_reader),
+		cmocka_unit_test(test_commands_in_manual),
 		cmocka_unit_test(test_pages),
 	};
 
