@@ -110,6 +110,10 @@ struct m_point {
 struct m_series {
 	char name[MODEL_NAME], vdisk[MODEL_NAME], setup[MODEL_NAME];
 	char workload[MODEL_NAME], workload_title[MODEL_NAME];
+	/* its vDisk as it was when the series' newest phase began: how many
+	 * drives hold data (or copies, or parity), of how many the cluster has;
+	 * -1 not known */
+	int raid, k, m, drives, drives_all;
 	double max_iops; /* closed loop; NAN until found */
 	int64_t max_outstanding;
 	struct m_point *point; /* in order of running; kind max first */

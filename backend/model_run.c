@@ -200,6 +200,31 @@ void model_run_time(struct m_state *s)
 		run->done_share = share > 1 ? 1 : share;
 }
 
+/* ---- what a series runs on ----------------------------------------------
+ */
+
+/*
+ * Curves of vDisks on two and on six drives lie in one chart: each says on how
+ * many it was measured.
+ */
+static void series_layout(const struct model *m, struct m_series *se)
+{
+	const struct m_vdisk *v = model_vdisk(m, se->vdisk);
+	int all = 0, used = 0;
+
+	for (size_t i = 0; i < m->domains; i++)
+		all += (int)m->domain[i].drives;
+	if (!v)
+		return;
+	for (size_t i = 0; i < v->members; i++)
+		used += !strcmp(v->member[i].role, "data");
+	se->raid = v->raid;
+	se->k = v->k;
+	se->m = v->m;
+	se->drives = used ? used : -1;
+	se->drives_all = all ? all : -1;
+}
+
 /* ---- run, run_state ----------------------------------------------------- */
 
 static void plan_text(const json_t *o, const char *key, char *out, size_t size)
@@ -231,6 +256,7 @@ static int run_series_make(struct m_run *run)
 			  sizeof(se->workload_title));
 		se->max_iops = NAN;
 		se->max_outstanding = -1;
+		se->raid = se->k = se->m = se->drives = se->drives_all = -1;
 	}
 	return 0;
 }
@@ -453,6 +479,7 @@ int model_on_phase(struct m_state *s, const struct event_head *head,
 		return in->rc;
 	points_cut(run); /* the end of the one before was lost */
 	if (ph.series >= 0 && kind_has_point(ph.kind)) {
+		series_layout(&s->pub, &run->series[ph.series]);
 		rc = phase_point(s, run, &ph, in);
 		if (rc)
 			return rc;

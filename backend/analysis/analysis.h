@@ -40,11 +40,15 @@ struct reading {
 struct series_summary {
 	double peak_iops, peak_latency_us;
 	double peak_iops_ci, peak_latency_ci;
-	struct reading at_70, at_80; /* of the peak */
+	bool peak_open; /* never driven to its maximum: it is "at least" */
+	/* What shares are of: the peak; where that is open, the maximum that a
+	 * search found, or NAN. */
+	double full_iops;
+	struct reading at_70, at_80; /* of full_iops */
 	double bound_us;             /* asked for */
 	struct reading under;        /* highest IOPS with latency <= bound */
 	bool under_open;             /* every point is under the bound */
-	double drop_off;             /* share lost behind the peak; 0 none */
+	double drop_off; /* share lost behind the peak; 0 none; NAN when open */
 };
 
 /* What both a recorded series and a published one come down to: IOPS against
@@ -56,6 +60,7 @@ struct curve_point {
 };
 struct curve {
 	char name[MODEL_NAME];
+	double max_iops;           /* what a search found; else NAN */
 	struct curve_point *point; /* in order of measuring */
 	size_t points;
 };
@@ -74,6 +79,9 @@ void curve_fini(struct curve *curve);
 json_t *analysis_run_json(const struct m_run *run, double bound_us);
 json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 			      double bound_us);
+/* "RAID-5 4+1 on 5 of 12 drives", as far as known; "" else. Returns out. */
+const char *series_layout_text(const struct m_series *series, char *out,
+			       size_t size);
 /* The same for people; *text the caller's to free(). */
 int analysis_run_text(const struct m_run *run, double bound_us, char **text);
 int analysis_compare_text(const struct curve *a, const struct curve *b,

@@ -295,6 +295,7 @@ int curve_of_csv(const char *path, const char *series, struct curve *curve,
 	int rc = csv_open(&c, path, err);
 
 	memset(curve, 0, sizeof(*curve));
+	curve->max_iops = NAN;
 	if (rc)
 		return rc;
 	event_text(curve->name, sizeof(curve->name), series);

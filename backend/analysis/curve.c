@@ -11,6 +11,10 @@
  *
  * Points are ordered by load: by the percentage asked where every point has
  * one, else as they were measured.
+ *
+ * The peak is the most that was measured. A series that was never asked for
+ * all it can do has no peak but an "at least": its shares are those of the
+ * maximum its own search found, or unknown.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -22,6 +26,11 @@
 #define READING_TOLERANCE 0.01
 /* A point asked for 70 % may say 69.6 or 70.4. */
 #define PERCENT_TOLERANCE 0.5
+/* And turn out to be this far (in share of the maximum) off, as published ones
+ * do; farther off it is no 70 %, whatever was asked. */
+#define LABEL_TOLERANCE 0.08
+/* Asked for this much, a series was driven to what it can do. */
+#define FULL_PERCENT 99.5
 
 void curve_fini(struct curve *curve)
 {
@@ -42,6 +51,7 @@ int curve_of_series(const struct m_series *series, struct curve *curve)
 {
 	memset(curve, 0, sizeof(*curve));
 	memcpy(curve->name, series->name, sizeof(curve->name));
+	curve->max_iops = series->max_iops;
 	curve->point = calloc(series->points + 1, sizeof(*curve->point));
 	if (!curve->point)
 		return -ENOMEM;
@@ -135,19 +145,34 @@ static struct reading between(const struct curve_point *a,
 	return r;
 }
 
-/* Reading at `percent` of the peak; p: the rising branch, its peak last. */
-static struct reading reading_at(const struct curve_point **p, size_t n,
-				 double percent)
+/*
+ * Never driven as far as it goes: every point was asked for less, and each kept
+ * up.
+ */
+static bool peak_is_open(const struct curve_point **p, size_t n)
 {
-	double want = percent / 100 * p[n - 1]->iops, off, best = INFINITY;
+	for (size_t i = 0; i < n; i++)
+		if (isnan(p[i]->percent) || p[i]->saturated ||
+		    p[i]->percent >= FULL_PERCENT)
+			return false;
+	return n > 0;
+}
+
+/* Reading at `percent` of `full`; p: the rising branch, its peak last. */
+static struct reading reading_at(const struct curve_point **p, size_t n,
+				 double full, double percent)
+{
+	double want = percent / 100 * full, off, best = INFINITY;
 	const struct curve_point *near = NULL;
 
+	if (!(full > 0))
+		return unknown;
 	for (size_t i = 0; i < n; i++) {
-		off = fabs(p[i]->percent - percent);
-		if (off <= PERCENT_TOLERANCE && !p[i]->saturated)
-			return measured(p[i]);
 		off = fabs(p[i]->iops - want);
-		if (off <= READING_TOLERANCE * p[n - 1]->iops && off < best) {
+		if (fabs(p[i]->percent - percent) <= PERCENT_TOLERANCE &&
+		    off <= LABEL_TOLERANCE * full && !p[i]->saturated)
+			return measured(p[i]);
+		if (off <= READING_TOLERANCE * full && off < best) {
 			best = off;
 			near = p[i];
 		}
@@ -205,11 +230,13 @@ void curve_summary(const struct curve *curve, double bound_us,
 {
 	const struct curve_point **p = NULL;
 	size_t n = 0, peak;
+	double full;
 
 	memset(s, 0, sizeof(*s));
 	s->bound_us = bound_us;
 	s->peak_iops = s->peak_latency_us = NAN;
 	s->peak_iops_ci = s->peak_latency_ci = s->drop_off = NAN;
+	s->full_iops = NAN;
 	s->at_70 = s->at_80 = s->under = unknown;
 	if (curve->points)
 		p = calloc(curve->points, sizeof(*p));
@@ -221,10 +248,14 @@ void curve_summary(const struct curve *curve, double bound_us,
 		s->peak_latency_us = p[peak]->latency_us;
 		s->peak_iops_ci = p[peak]->iops_ci;
 		s->peak_latency_ci = p[peak]->latency_ci;
-		s->drop_off = drop_off(p, n, peak);
+		s->peak_open = peak_is_open(p, n);
+		full = s->peak_open ? curve->max_iops : s->peak_iops;
+		s->full_iops = full;
+		if (!s->peak_open)
+			s->drop_off = drop_off(p, n, peak);
 		reading_under(p, n, s);
-		s->at_70 = reading_at(p, peak + 1, 70);
-		s->at_80 = reading_at(p, peak + 1, 80);
+		s->at_70 = reading_at(p, peak + 1, full, 70);
+		s->at_80 = reading_at(p, peak + 1, full, 80);
 	}
 	free(p);
 }

@@ -58,23 +58,25 @@ static json_t *point_json(const struct m_point *p)
 		set_json(&st.latency), "response_us", set_json(&st.response));
 }
 
-static json_t *reading_json(const struct reading *r)
+static json_t *reading_json(const struct reading *r, double full)
 {
-	return json_pack("{s:o,s:o,s:b}", "iops", json_number(r->iops),
+	return json_pack("{s:o,s:o,s:b,s:o}", "iops", json_number(r->iops),
 			 "latency_us", json_number(r->latency_us),
-			 "interpolated", r->interpolated);
+			 "interpolated", r->interpolated, "share",
+			 json_number(r->iops / full));
 }
 
 static json_t *summary_json(const struct series_summary *s)
 {
-	return json_pack("{s:o,s:o,s:o,s:o,s:{s:f,s:o,s:b,s:b},s:o}",
-			 "peak_iops", json_number(s->peak_iops),
-			 "peak_latency_us", json_number(s->peak_latency_us),
-			 "at_70", reading_json(&s->at_70), "at_80",
-			 reading_json(&s->at_80), "max_iops_under", "bound_us",
-			 s->bound_us, "iops", json_number(s->under.iops),
-			 "interpolated", s->under.interpolated, "open",
-			 s->under_open, "drop_off", json_number(s->drop_off));
+	return json_pack(
+		"{s:o,s:o,s:b,s:o,s:o,s:{s:f,s:o,s:b,s:b},s:o}", "peak_iops",
+		json_number(s->peak_iops), "peak_latency_us",
+		json_number(s->peak_latency_us), "peak_open", s->peak_open,
+		"at_70", reading_json(&s->at_70, s->full_iops), "at_80",
+		reading_json(&s->at_80, s->full_iops), "max_iops_under",
+		"bound_us", s->bound_us, "iops", json_number(s->under.iops),
+		"interpolated", s->under.interpolated, "open", s->under_open,
+		"drop_off", json_number(s->drop_off));
 }
 
 static json_t *series_json(const struct m_series *se, double bound_us)
@@ -93,8 +95,12 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 	}
 	curve_summary(&curve, bound_us, &sum);
 	curve_fini(&curve);
-	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
-			 se->name, "vdisk", text(se->vdisk), "setup",
+	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
+			 "s:o}",
+			 "name", se->name, "vdisk", text(se->vdisk), "raid",
+			 count(se->raid), "data", count(se->k), "parity",
+			 count(se->m), "drives", count(se->drives),
+			 "drives_all", count(se->drives_all), "setup",
 			 text(se->setup), "workload", text(se->workload),
 			 "workload_title", text(se->workload_title), "max_iops",
 			 json_number(se->max_iops), "max_outstanding",

@@ -2,8 +2,9 @@
 /*
  * A point's figures, with what they are worth.
  *
- * Intervals: the counted intervals are cut into at most 20 batches of equal
- * length; the half-width is t(0.975, batches - 1) * s / sqrt(batches), s the
+ * Intervals: the counted intervals are cut into 10 to 20 batches of equal
+ * length (fewer of fewer than ten), so that less than a batch is left over; the
+ * half-width is t(0.975, batches - 1) * s / sqrt(batches), s the
  * standard deviation of the batches' means. Batches rather than intervals,
  * since intervals next to each other are alike.
  * Source: Schmeiser (1982), batch size effects in the analysis of simulation
@@ -49,12 +50,12 @@ double stats_t975(unsigned freedom)
 
 double stats_batch_ci(const double *value, const double *weight, size_t n)
 {
-	size_t batches = n < BATCHES_MAX ? n : BATCHES_MAX, size, skip;
+	size_t size = (n + BATCHES_MAX - 1) / BATCHES_MAX, batches, skip;
 	double mean[BATCHES_MAX], sum = 0, square = 0, all;
 
 	if (n < BATCHES_MIN)
 		return NAN;
-	size = n / batches;
+	batches = n / size;
 	/* What does not fill a batch is left out where the load was youngest.
 	 */
 	skip = n - size * batches;

@@ -39,11 +39,12 @@ const char *figure_three(double v, char *out, size_t size)
 		return figure_count(v, out, size);
 	else
 		snprintf(out, size, "%.*f",
-			 a >= 99.95              ? 0
-			 : a >= 9.995            ? 1
-			 : a >= 0.9995           ? 2
-			 : a >= 0.0995 || a == 0 ? 3
-						 : 4,
+			 a >= 99.95               ? 0
+			 : a >= 9.995             ? 1
+			 : a >= 0.9995            ? 2
+			 : a >= 0.09995 || a == 0 ? 3
+			 : a >= 0.009995          ? 4
+						  : 5,
 			 v);
 	return out;
 }
@@ -57,6 +58,32 @@ static const char *figure_percent(double share, char *out, size_t size)
 		snprintf(out, size, "-");
 	else
 		snprintf(out, size, "%.*f", fabs(v) < 9.95 ? 1 : 0, v);
+	return out;
+}
+
+/* ---- what a series runs on ----------------------------------------------
+ */
+
+const char *series_layout_text(const struct m_series *se, char *out,
+			       size_t size)
+{
+	char what[48] = "", of[24] = "";
+
+	if (se->raid == 1 && se->drives > 0)
+		snprintf(what, sizeof(what), "RAID-1, %d copies",
+			 se->m >= 0 ? se->m + 1 : se->drives);
+	else if (se->raid >= 0 && se->m > 0)
+		snprintf(what, sizeof(what), "RAID-%d %d+%d", se->raid, se->k,
+			 se->m);
+	else if (se->raid >= 0)
+		snprintf(what, sizeof(what), "RAID-%d", se->raid);
+	if (se->drives_all > 0)
+		snprintf(of, sizeof(of), " of %d", se->drives_all);
+	if (se->drives > 0)
+		snprintf(out, size, "%s on %d%s drive%s", what, se->drives, of,
+			 se->drives == 1 && !*of ? "" : "s");
+	else
+		snprintf(out, size, "%s", what);
 	return out;
 }
 
@@ -131,15 +158,33 @@ static void reading_row(FILE *f, const char *name, const struct reading *r,
 		r->interpolated ? "  interpolated" : "", note);
 }
 
+/* A measured point that stands for a share says where it really lies. */
+static void share_row(FILE *f, const struct series_summary *s, int percent,
+		      const struct reading *r)
+{
+	double share = r->iops / s->full_iops * 100;
+	char name[40], note[32] = "";
+
+	snprintf(name, sizeof(name), "at %d %% of %s", percent,
+		 s->peak_open ? "maximum" : "peak");
+	if (fabs(share - percent) >= 1)
+		snprintf(note, sizeof(note), "  is at %.0f %%", share);
+	reading_row(f, name, r, note);
+}
+
 static void summary_rows(FILE *f, const struct series_summary *s)
 {
 	const struct reading peak = { .iops = s->peak_iops,
 				      .latency_us = s->peak_latency_us };
 	char name[32], t[32];
 
-	reading_row(f, "peak", &peak, "");
-	reading_row(f, "at 80 % of peak", &s->at_80, "");
-	reading_row(f, "at 70 % of peak", &s->at_70, "");
+	if (s->peak_open)
+		reading_row(f, "most measured", &peak,
+			    "  no peak: never asked for all");
+	else
+		reading_row(f, "peak", &peak, "");
+	share_row(f, s, 80, &s->at_80);
+	share_row(f, s, 70, &s->at_70);
 	snprintf(name, sizeof(name), "under %g ms", s->bound_us / 1000);
 	reading_row(f, name, &s->under,
 		    s->under_open && !isnan(s->under.iops)
@@ -154,7 +199,7 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 {
 	struct series_summary sum;
 	struct curve curve;
-	char seen[64] = "", flags[8];
+	char seen[64] = "", flags[8], layout[96];
 	size_t rows = 0;
 
 	fprintf(f, "%s", se->name);
@@ -165,6 +210,8 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 	if (*se->setup)
 		fprintf(f, ", %s", se->setup);
 	fprintf(f, "; service time\n");
+	if (*series_layout_text(se, layout, sizeof(layout)))
+		fprintf(f, "  %s\n", layout);
 	for (size_t i = 0; i < se->points; i++) {
 		if (!strcmp(se->point[i].kind, "max"))
 			continue;

@@ -47,13 +47,19 @@ static void batch_means(void **state)
 	 * 1.4841 of 100 */
 	assert_near(stats_batch_ci(v, one, 6), 0.014841, 0.00002);
 	assert_true(isnan(stats_batch_ci(v, one, 5)));
-	/* 45 in 20 batches of 2, the first five left out: pairs of 90 and 110
-	 * have no spread. */
+	/* 45 in 15 batches of 3: each a 90, 100, 110. */
 	for (int i = 0; i < 45; i++) {
-		many[i] = i < 5 ? 1000 : i % 2 ? 90 : 110;
+		many[i] = 90 + i % 3 * 10;
 		w[i] = 1;
 	}
 	assert_near(stats_batch_ci(many, w, 45), 0, 1e-12);
+	/* 39 in 19 batches of 2: one is left out, not nineteen. So a first
+	 * third that was off is seen. */
+	for (int i = 0; i < 39; i++)
+		many[i] = i < 13 ? 90 : 100;
+	assert_true(stats_batch_ci(many, w, 39) > 0.01);
+	many[0] = 1000;
+	assert_true(stats_batch_ci(many, w, 39) < 0.05);
 	/* Weights: an idle interval says nothing. */
 	for (int i = 0; i < 45; i++) {
 		many[i] = i % 2 ? 7 : 100;
@@ -89,6 +95,9 @@ static void figures(void **state)
 		{ 1234567, "1,234,567", "1,234,567" },
 		{ 0.9996, "1", "1.00" },
 		{ 0.0912, "0", "0.0912" },
+		{ 0.09964, "0", "0.0996" },
+		{ 0.09996, "0", "0.100" },
+		{ 0.00912, "0", "0.00912" },
 		{ 45.67, "46", "45.7" },
 		{ NAN, "-", "-" },
 		{ -123456, "-123,456", "-123,456" },
@@ -298,6 +307,61 @@ static void reading_stands(void **state)
 	assert_near(s.peak_iops, 1000, 0);
 }
 
+/* Worked from a run whose search found 3,095 where points reached 2,790. */
+static void reading_label(void **state)
+{
+	const struct curve_point p[] = {
+		P(1548, 4940, 50),
+		P(1874, 5680, 60),
+		P(2318, 6540, 70),
+		P(2604, 5520, 80),
+		P(2790, 3490, 90),
+		{ .iops = 2238,
+		  .latency_us = 6767,
+		  .percent = 100,
+		  .saturated = true },
+	};
+	struct series_summary s = summed(p, 6, 1000);
+
+	(void)state;
+	/* 70 % of 2,790 is 1,953: 2,318 is 83 % and stands for nothing.
+	 * (1953 - 1874) / (2318 - 1874) of the way from 5,680 to 6,540. */
+	assert_true(s.at_70.interpolated);
+	assert_near(s.at_70.iops, 1953, 1e-6);
+	assert_near(s.at_70.latency_us, 5833.0, 0.1);
+	assert_true(s.at_80.interpolated);
+	assert_near(s.at_80.iops, 2232, 1e-6);
+	assert_false(s.peak_open);
+	assert_near(s.drop_off, 1 - 2238 / 2790.0, 1e-12);
+}
+
+static void peak_unknown(void **state)
+{
+	struct curve_point half[] = { P(1525, 5470, 50), P(1564, 2930, 50) };
+	struct curve_point part[] = { P(500, 300, 50), P(702, 400, 70) };
+	struct curve c = { .point = half, .points = 2, .max_iops = NAN };
+	struct series_summary s;
+
+	(void)state;
+	/* Half of another series' maximum: most measured, and no more. */
+	curve_summary(&c, 1000, &s);
+	assert_true(s.peak_open);
+	assert_near(s.peak_iops, 1564, 0);
+	assert_true(isnan(s.at_70.iops) && isnan(s.drop_off));
+	/* Its own search says what 70 % is. */
+	c = (struct curve) { .point = part, .points = 2, .max_iops = 1000 };
+	curve_summary(&c, 1000, &s);
+	assert_true(s.peak_open);
+	assert_near(s.at_70.iops, 702, 0);
+	assert_false(s.at_70.interpolated);
+	assert_true(isnan(s.at_80.iops));
+	/* A point that did not keep up is the peak, whatever was asked. */
+	part[1].saturated = true;
+	curve_summary(&c, 1000, &s);
+	assert_false(s.peak_open);
+	assert_near(s.drop_off, 0, 0);
+}
+
 static void verdicts(void **state)
 {
 	struct curve_point a = P(1000, 500, 100), b = P(1030, 500, 100);
@@ -312,13 +376,88 @@ static void verdicts(void **state)
 	a.iops_ci = b.iops_ci = 0.03; /* 30 and 30.9: 43 together */
 	curves_compare(&ca, &cb, 1000, c);
 	assert_string_equal(c[0].verdict, "not distinguishable");
-	a.iops_ci = b.iops_ci = 0.02; /* 28.7 */
+	a.iops_ci = b.iops_ci = 0.02; /* 28.7 by one reading, 41.6 by all */
+	curves_compare(&ca, &cb, 1000, c);
+	assert_string_equal(c[0].verdict, "not distinguishable");
+	a.iops_ci = b.iops_ci = 0.014; /* 29.1 */
 	curves_compare(&ca, &cb, 1000, c);
 	assert_string_equal(c[0].verdict, "higher");
 	curves_compare(&cb, &ca, 1000, c);
 	assert_string_equal(c[0].verdict, "lower");
 	assert_true(isnan(c[2].a) && isnan(c[2].change_percent));
 	assert_string_equal(c[6].name, "IOPS under 1 ms");
+	/* All are under 1 ms: "at least" against "at least" is no verdict. */
+	assert_null(c[6].verdict);
+	a.percent = 50;
+	curves_compare(&ca, &cb, 1000, c);
+	assert_null(c[0].verdict);
+}
+
+/* Normal noise by Box and Muller from a fixed stream. */
+static double noise(uint64_t *x)
+{
+	double u[2];
+
+	for (int i = 0; i < 2; i++) {
+		*x = *x * 6364136223846793005u + 1442695040888963407u;
+		u[i] = ((double)(*x >> 11) + 0.5) / 9007199254740992.0;
+	}
+	return sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]);
+}
+
+/* A curve of ten points of 20 intervals, with `gain` in IOPS. */
+static void noisy_curve(struct curve_point *p, double gain, uint64_t *x)
+{
+	for (int k = 0; k < 10; k++) {
+		double iops[20], us[20], one[20], mean = 0, lat = 0;
+
+		for (int i = 0; i < 20; i++) {
+			iops[i] = 1000 * gain * (k + 1) * (1 + 0.05 * noise(x));
+			us[i] = (200 + 90 * k) * (1 + 0.08 * noise(x));
+			one[i] = 1;
+			mean += iops[i] / 20;
+			lat += us[i] / 20;
+		}
+		p[k] = (struct curve_point) {
+			.iops = mean,
+			.latency_us = lat,
+			.percent = 10 * (k + 1),
+			.iops_ci = stats_batch_ci(iops, one, 20),
+			.latency_ci = stats_batch_ci(us, one, 20),
+		};
+	}
+}
+
+/* Of 400 pairs of equal runs about one in twenty may show any change; a
+ * change of 10 % is to be seen nearly always. */
+static void false_alarms(void **state)
+{
+	struct curve_point pa[10], pb[10];
+	struct curve a = { .point = pa, .points = 10, .max_iops = NAN };
+	struct curve b = { .point = pb, .points = 10, .max_iops = NAN };
+	struct compared c[READINGS];
+	int alarms = 0, seen = 0;
+	uint64_t x = 7;
+
+	(void)state;
+	for (int run = 0; run < 400; run++) {
+		bool any = false;
+
+		noisy_curve(pa, 1, &x);
+		noisy_curve(pb, 1, &x);
+		curves_compare(&a, &b, 700, c);
+		for (int i = 0; i < READINGS; i++)
+			any |= c[i].verdict &&
+			       strcmp(c[i].verdict, "not distinguishable") != 0;
+		alarms += any;
+		noisy_curve(pb, 1.1, &x);
+		curves_compare(&a, &b, 700, c);
+		seen += c[0].verdict && !strcmp(c[0].verdict, "higher");
+	}
+	if (getenv("SHOW"))
+		printf("alarms %d, seen %d of 400\n", alarms, seen);
+	assert_in_range(alarms, 1, 32);
+	assert_in_range(seen, 390, 400);
 }
 
 /* ---- published ---------------------------------------------------------- */
@@ -523,6 +662,15 @@ static void run_document(void **state)
 		"drive n4:d1 offline");
 	assert_near(json_number_value(get(j, "series.1.summary.peak_iops")),
 		    36000, 360);
+	assert_true(json_is_false(get(j, "series.1.summary.peak_open")));
+	assert_near(json_number_value(get(j, "series.1.summary.at_70.share")),
+		    0.7, 0.01);
+	/* Two drives against five against six of the same twelve. */
+	assert_int_equal(json_integer_value(get(j, "series.0.drives")), 2);
+	assert_int_equal(json_integer_value(get(j, "series.1.drives")), 5);
+	assert_int_equal(json_integer_value(get(j, "series.2.drives")), 6);
+	assert_int_equal(json_integer_value(get(j, "series.2.drives_all")), 12);
+	assert_int_equal(json_integer_value(get(j, "series.2.data")), 4);
 	assert_true(
 		json_is_false(get(j, "series.1.summary.at_70.interpolated")));
 	assert_near(json_number_value(get(j, "series.1.summary.at_80.iops")),
@@ -539,6 +687,8 @@ static void run_document(void **state)
 	if (getenv("SHOW"))
 		puts(text);
 	assert_non_null(strstr(text, "RAID-6: OLTP 32K 70/30 on db3, 25 GbE"));
+	assert_non_null(strstr(text, "RAID-1, 2 copies on 2 of 12 drives"));
+	assert_non_null(strstr(text, "RAID-5 4+1 on 5 of 12 drives"));
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save))
 		assert_true(strlen(line) <= 80);
@@ -607,7 +757,10 @@ int main(void)
 		cmocka_unit_test(saturation),
 		cmocka_unit_test(readings),
 		cmocka_unit_test(reading_stands),
+		cmocka_unit_test(reading_label),
+		cmocka_unit_test(peak_unknown),
 		cmocka_unit_test(verdicts),
+		cmocka_unit_test(false_alarms),
 		cmocka_unit_test(published),
 		cmocka_unit_test_setup_teardown(csv_good, csv_setup,
 						csv_teardown),
