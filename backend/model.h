@@ -101,6 +101,9 @@ struct m_point {
 	int64_t scheduled; /* open loop: arrivals due; -1 closed loop */
 	int64_t backlog;   /* at its end */
 	bool generator_bound;
+	/* of the time while it was measured (or sought): what is known of the
+	 * host's CPU, and how much of that it was full */
+	double host_s, host_full_s;
 	struct m_dir read, write;
 	struct m_interval *interval; /* counted ones, in order */
 	size_t intervals;

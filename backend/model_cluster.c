@@ -257,9 +257,32 @@ static void usage_drives(struct m_in *in, struct model *m)
 	}
 }
 
+/*
+ * A host whose CPUs are all taken makes whatever runs on it wait: layers,
+ * drives that are files, the load itself. That is no figure of the target.
+ */
+#define HOST_FULL 0.95
+
+static void usage_host(struct m_state *s, int64_t len_us, double busy,
+		       double steal)
+{
+	struct m_run *run = model_run(&s->pub);
+	struct m_point *p;
+
+	if (!run || run->phase.ended || len_us < 1 || isnan(busy))
+		return;
+	p = model_point_find(run, run->phase.phase);
+	if (!p || (p->state != POINT_RUN && strcmp(p->kind, "max") != 0))
+		return;
+	p->host_s += (double)len_us / 1e6;
+	if (busy + (isnan(steal) ? 0 : steal) >= HOST_FULL)
+		p->host_full_s += (double)len_us / 1e6;
+}
+
 int model_on_usage(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
+	int64_t len_us = in_int(in, "len_us", EVENT_INT_MAX, IN_MAY);
 	struct m_host *h = host_find(&s->pub, head->a);
 	double busy = in_num(in, "cpu_busy"), steal = in_num(in, "cpu_steal");
 	int64_t mem = in_int(in, "mem_used_bytes", EVENT_INT_MAX, IN_MAY);
@@ -272,6 +295,8 @@ int model_on_usage(struct m_state *s, const struct event_head *head,
 	}
 	usage_links(in, &s->pub);
 	usage_drives(in, &s->pub);
+	if (!in->rc)
+		usage_host(s, len_us, busy, steal);
 	return in->rc;
 }
 

@@ -42,7 +42,8 @@ static json_t *point_json(const struct m_point *p)
 
 	point_stats(p, &st);
 	return json_pack(
-		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:I,s:o,"
+		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:b,s:I,"
+		"s:o,"
 		"s:o,s:o,s:f,s:o,s:o,s:o}",
 		"kind", p->kind, "phase", p->phase, "point", p->point,
 		"percent", json_number(st.percent), "asked_iops",
@@ -50,12 +51,13 @@ static json_t *point_json(const struct m_point *p)
 		"read_iops", json_number(st.read_iops), "write_iops",
 		json_number(st.write_iops), "mb_s", json_number(st.mb_s),
 		"saturated", st.saturated, "generator_bound",
-		st.generator_bound, "partial", st.partial, "steady", st.steady,
-		"errors", (json_int_t)st.errors, "outstanding",
-		count(st.outstanding), "iops_ci", json_number(st.iops_ci),
-		"latency_ci", json_number(st.latency_ci), "measured_s",
-		st.measured_s, "marks", text(p->marks), "latency_us",
-		set_json(&st.latency), "response_us", set_json(&st.response));
+		st.generator_bound, "host_bound", st.host_bound, "partial",
+		st.partial, "steady", st.steady, "errors",
+		(json_int_t)st.errors, "outstanding", count(st.outstanding),
+		"iops_ci", json_number(st.iops_ci), "latency_ci",
+		json_number(st.latency_ci), "measured_s", st.measured_s,
+		"marks", text(p->marks), "latency_us", set_json(&st.latency),
+		"response_us", set_json(&st.response));
 }
 
 static json_t *reading_json(const struct reading *r, double full)

@@ -29,6 +29,7 @@
 #define STEADY_CI 0.05
 #define STEADY_SLOPE 0.10
 #define SATURATED_SHARE 0.98
+#define HOST_SHARE 0.25
 
 /*
  * Quantile 0.975 of Student's t.
@@ -191,6 +192,7 @@ void point_stats(const struct m_point *p, struct point_stats *st)
 	st->outstanding = p->outstanding;
 	st->measured_s = p->measured_s;
 	st->generator_bound = p->generator_bound;
+	st->host_bound = p->host_full_s > HOST_SHARE * p->host_s;
 	st->partial = p->state != POINT_DONE;
 	st->saturated = saturated(p, ops);
 	point_worth(p, st);

@@ -111,6 +111,8 @@ static void point_row(FILE *f, const struct m_point *p, char *flags)
 	flags[1] = '\0';
 	if (st.generator_bound)
 		strcat(flags, "g");
+	if (st.host_bound)
+		strcat(flags, "h");
 	if (st.partial)
 		strcat(flags, "c");
 	if (*p->marks)
@@ -137,6 +139,8 @@ static void flags_explain(FILE *f, const char *seen)
 	} flag[] = {
 		{ 's', "saturated: achieved less than 98 % of what was due" },
 		{ 'g', "the load generator itself was the bound" },
+		{ 'h', "this host's CPU was full: figures tell of it, not of "
+		       "the drives" },
 		{ 'c', "cut short or still running" },
 		{ 'f', "a fault fell into it" },
 		{ 'e', "I/O errors" },

@@ -159,6 +159,14 @@ static void point_figures(void **state)
 	assert_near(st.response.write.mean, 1000, 1e-9);
 	assert_true(st.steady);
 	assert_false(st.saturated || st.partial);
+	/* A quarter of the time is borne, more is said. */
+	p->host_s = 4;
+	p->host_full_s = 1;
+	point_stats(p, &st);
+	assert_false(st.host_bound);
+	p->host_full_s = 1.2;
+	point_stats(p, &st);
+	assert_true(st.host_bound);
 	iv[5].iops = 70; /* one in six is off */
 	point_stats(p, &st);
 	assert_false(st.steady);

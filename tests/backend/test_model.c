@@ -104,6 +104,7 @@ static void points(void **state)
 			assert_int_equal(p->scheduled,
 					 6 * (int64_t)p->asked_iops);
 			assert_false(p->generator_bound);
+			assert_true(p->host_s > 5 && p->host_full_s == 0);
 			if (i == 2 && k >= 9)
 				continue; /* hurt, and saturated */
 			assert_near(ops / 6, p->asked_iops, 0.01);
@@ -387,6 +388,43 @@ static void strip_adds_up(void **state)
 	model_free(m);
 }
 
+#define USAGE(busy, steal)                                                    \
+	"'e':'usage','len_us':1000000,'cpu_busy':" busy ",'cpu_steal':" steal \
+	",'links':[],'drives':[]"
+
+/* A full host is counted while a point is measured, stolen time with it. */
+static void host_full(void **state)
+{
+	const struct m_point *p;
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	apply(m, PLAN, &err);
+	apply(m,
+	      "'e':'phase','run':'r','phase':0,'kind':'point','series':0,"
+	      "'length_us':4000000,'warmup_us':1000000",
+	      &err);
+	p = &model_run(m)->series[0].point[0];
+	apply(m, USAGE("0.99", "0.0"), &err); /* warming up */
+	assert_true(p->host_s == 0);
+	apply(m,
+	      "'e':'sample','run':'r','phase':0,'series':0,'from_us':1000000,"
+	      "'len_us':500000,'read':{'ops':2,'svc':" HIST "}",
+	      &err);
+	apply(m, USAGE("0.5", "0.0"), &err);
+	apply(m, USAGE("0.7", "0.28"), &err);
+	apply(m, USAGE("0.94", "null"), &err);
+	apply(m, USAGE("0.96", "null"), &err);
+	apply(m, USAGE("null", "null"), &err); /* not known: not counted */
+	assert_true(p->host_s == 4 && p->host_full_s == 2);
+	apply(m, "'e':'phase_end','run':'r','phase':0,'status':'done'", &err);
+	apply(m, USAGE("0.99", "0.0"), &err);
+	assert_true(p->host_s == 4);
+	model_free(m);
+}
+
 static void rings(void **state)
 {
 	struct model *m;
@@ -441,6 +479,7 @@ int main(void)
 		cmocka_unit_test(wrong_shapes),
 		cmocka_unit_test(wrong_order),
 		cmocka_unit_test(strip_adds_up),
+		cmocka_unit_test(host_full),
 		cmocka_unit_test(rings),
 		cmocka_unit_test(terminal_is_safe),
 	};

@@ -252,15 +252,19 @@ void run_bound_text(const struct model *model, const struct m_run *run,
 		p = run_point(run, &series);
 	most_find(model, &link, &drive);
 	for (size_t i = 0; i < model->hosts; i++)
-		if (model->host[i].cpu_busy >= 0.95) {
-			snprintf(buf, len, "this host's CPU, %s busy",
+		if (model->host[i].cpu_busy +
+			    fmax(0, model->host[i].cpu_steal) >=
+		    0.95) {
+			snprintf(buf, len,
+				 "this host's CPU, %s busy: latencies hold the "
+				 "wait for it",
 				 fmt_pct(a, model->host[i].cpu_busy));
 			return;
 		}
 	if (p && p->generator_bound)
 		snprintf(buf, len,
-			 "the load generator itself: figures are "
-			 "too low");
+			 "the load generator itself: the target can "
+			 "do more");
 	else if (link.busy >= 0.9 && link.busy >= drive.busy)
 		snprintf(buf, len, "the link of %s, %s of its rate", link.name,
 			 fmt_pct(a, link.busy));
