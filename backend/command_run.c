@@ -231,7 +231,7 @@ COMMAND(do_suite_show)
 	return 0;
 }
 
-/* ---- faults that name a vDisk -------------------------------------------- */
+/* ---- faults that name a vDisk ------------------------------------------- */
 
 /* "drive @db3 offline": the first drive of vDisk db3, by what the model says.
  */
@@ -479,14 +479,15 @@ static void resume_ready(struct pending *p, const json_t *reply)
 	const struct m_run *run = model_run(deck_model(p->deck));
 
 	(void)reply;
-	if (!run || !run->plan)
+	if (!run || !run->plan) {
 		outcome_say(&p->outcome, "attached; there is no run to go on "
 					 "with");
-	else if (p->deck->hello_running && !is_over(run))
+	} else if (p->deck->hello_running && !is_over(run)) {
 		outcome_say(&p->outcome, "attached; the run goes on");
-	else
+		outcome_view(&p->outcome, "screen:run");
+	} else {
 		run_resume(p, run);
-	outcome_view(&p->outcome, "screen:run");
+	}
 }
 
 static int resume_lost(struct deck *deck, struct outcome *outcome)

@@ -46,7 +46,7 @@ int conf_read(const char *path, config_t *file, struct err *err)
 	return r;
 }
 
-/* ---- numbers ------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------ */
 
 static const struct {
 	int (*parse)(const char *text, double *value);
@@ -102,7 +102,7 @@ static json_t *number_json(enum conf_kind kind, double value)
 	return json_integer((json_int_t)llround(value));
 }
 
-/* ---- lists --------------------------------------------------------------- */
+/* ---- lists -------------------------------------------------------------- */
 
 static bool is_list(const config_setting_t *s)
 {
@@ -209,7 +209,7 @@ static int get_list(const config_setting_t *s, const struct conf_member *m,
 	return r;
 }
 
-/* ---- a member, a group --------------------------------------------------- */
+/* ---- a member, a group -------------------------------------------------- */
 
 static int get_scalar(const config_setting_t *s, const struct conf_member *m,
 		      json_t **value, struct err *err)

@@ -9,7 +9,7 @@
 #include "backend/conf.h"
 #include "backend/paths.h"
 
-/* ---- the cluster --------------------------------------------------------- */
+/* ---- the cluster -------------------------------------------------------- */
 
 static const struct conf_member shape_members[] = {
 	{ "rate", CONF_RATE, "rate_bytes_s", false, 0, 0, NULL },
@@ -222,7 +222,7 @@ static int cluster_read(const config_setting_t *s, struct config *config,
 	return 0;
 }
 
-/* ---- options ------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------ */
 
 static void setting_text(const config_setting_t *s, char *buf, size_t len)
 {

@@ -22,7 +22,7 @@ static int64_t monotonic_us(void)
 
 int64_t (*deck_clock)(void) = monotonic_us;
 
-/* ---- open, close --------------------------------------------------------- */
+/* ---- open, close -------------------------------------------------------- */
 
 static int deck_init(struct deck *deck, const struct deck_opts *opts,
 		     struct err *err)

@@ -14,7 +14,7 @@
 
 #include "backend/paths.h"
 
-/* ---- marks: where the agent shall go on ---------------------------------- */
+/* ---- marks: where the agent shall go on --------------------------------- */
 
 struct marks {
 	int64_t (*at)[2];
@@ -201,21 +201,37 @@ static int record_new(struct deck *deck, struct err *err)
 /* ---- which session ---------------------------------------------------------
  */
 
+/* A run goes on where its vDisks are. */
+static int session_is_ours(const struct deck *deck, const char *path,
+			   const struct model *model, struct err *err)
+{
+	const char *name =
+		json_string_value(json_object_get(deck->cluster, "name"));
+
+	if (!*model->cluster || (name && !strcmp(name, model->cluster)))
+		return 0;
+	return err_set(err, -EINVAL,
+		       "%s is of cluster %s; %s is configured here: go on "
+		       "with it where that cluster is",
+		       path, model->cluster, name ? name : "none");
+}
+
 int record_resume(struct deck *deck, const char *path, struct err *err)
 {
-	struct model *model;
+	struct model *model = NULL;
 	int r;
 
 	if (deck->writer)
 		return err_set(err, -EBUSY, "recording to %s already",
 			       deck->session_path);
-	r = session_create(path, true, &deck->writer, err);
-	if (r)
-		return r;
+	/* Read first: going on with a file makes it where it is not there. */
 	r = session_model(path, &model, err);
+	if (!r)
+		r = session_is_ours(deck, path, model, err);
+	if (!r)
+		r = session_create(path, true, &deck->writer, err);
 	if (r) {
-		session_close(deck->writer, NULL);
-		deck->writer = NULL;
+		model_free(model);
 		return r;
 	}
 	model_take(deck, model);

@@ -87,7 +87,7 @@ void options_free(struct options *options)
 	free(options);
 }
 
-/* ---- checks -------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------- */
 
 static int as_bool(const char *text)
 {
@@ -178,7 +178,7 @@ int options_set(struct options *options, const char *name, const char *value,
 	return 0;
 }
 
-/* ---- reading ------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------ */
 
 const char *options_text(const struct options *options, const char *name)
 {

@@ -124,7 +124,7 @@ bool path_exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* ---- files that have a name ---------------------------------------------- */
+/* ---- files that have a name --------------------------------------------- */
 
 #define ENDING ".conf"
 

@@ -143,7 +143,11 @@ static void result_lost(struct deck *deck, struct outcome *outcome)
 	struct deck_status status;
 
 	deck_status(deck, &status);
-	if (status.link == LINK_LOST)
+	if (status.link == LINK_LOST && deck_model(deck)->cluster_virtual)
+		say(outcome, 1,
+		    "\nThe session is kept; this shows it: iodeck replay ",
+		    status.text, status.session_path);
+	else if (status.link == LINK_LOST)
 		say(outcome, 1,
 		    "\nThe session is kept; this goes on with it: iodeck "
 		    "resume ",

@@ -296,8 +296,9 @@ static int run_command(struct deck *deck, const struct args *a,
 	if (!strcmp(command->name, "replay"))
 		a->argv[0] = (char *)"show";
 	deck_do_wait(deck, a->argc, a->argv, -1, &outcome);
+	/* A run that has begun is waited for. */
 	if (!outcome.status && is_one_of(command->name, runs) &&
-	    !command_arg(command, a->argc - used, a->argv + used, "plan"))
+	    !strcmp(outcome.view, "screen:run"))
 		headless_run(deck, !a->json && isatty(STDERR_FILENO), &outcome);
 	r = print_outcome(&outcome, a->json);
 	outcome_free(&outcome);

@@ -11,7 +11,7 @@
 #include "backend/run/conductor.h"
 #include "backend/units.h"
 
-/* ---- what may stand in a suite ------------------------------------------- */
+/* ---- what may stand in a suite ------------------------------------------ */
 
 #define END                                              \
 	{                                                \
@@ -90,7 +90,7 @@ static const struct conf_member root_members[] = {
 	END,
 };
 
-/* ---- series -------------------------------------------------------------- */
+/* ---- series ------------------------------------------------------------- */
 
 static int series_add(struct suite *s, const json_t *given, const char *vdisk,
 		      const char *name, const json_t *workload)
@@ -190,7 +190,7 @@ static int series_read_all(struct suite *s, const config_setting_t *root,
 	return r;
 }
 
-/* ---- what the command line and the options say --------------------------- */
+/* ---- what the command line and the options say -------------------------- */
 
 static int numbers_of(const char *text, const char *name, double min,
 		      double max, json_t **list, struct err *err)

@@ -70,7 +70,7 @@ int workload_complete(json_t *w, const config_setting_t *at, struct err *err)
 	return 0;
 }
 
-/* ---- the peak matrix ----------------------------------------------------- */
+/* ---- the peak matrix ---------------------------------------------------- */
 
 static const struct {
 	const char *name, *title;
@@ -109,7 +109,7 @@ json_t *workload_peak(const char *pattern, double bytes)
 			 "flush_every", 0, "fua", 0, "streams", 1);
 }
 
-/* ---- files --------------------------------------------------------------- */
+/* ---- files -------------------------------------------------------------- */
 
 static int add(json_t *list, json_t *w, const config_setting_t *at,
 	       struct err *err)
@@ -258,7 +258,7 @@ json_t *workload_find(const struct workload_library *library, const char *name)
 	return NULL;
 }
 
-/* ---- figures ------------------------------------------------------------- */
+/* ---- figures ------------------------------------------------------------ */
 
 static double mean(const json_t *sizes)
 {

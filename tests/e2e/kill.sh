@@ -55,4 +55,30 @@ jq -e '[.series[].points[]] | length >= 5' "$HOME/out" >/dev/null ||
   die "points are missing after the agent died"
 [ "$(events "$session" | jq -s 'map(select(.e == "phase" and
   .kind == "max")) | length')" = 1 ] || die "the maximum was sought again"
+
+# ---- a second console, and ^C ----------------------------------------------
+session=$HOME/u.jsonl.zst
+iodeck run smoke vdisk=db1 seconds=2 --session "$session" --headless \
+  >"$HOME/third.out" 2>"$HOME/third.err" &
+console=$!
+until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
+  die "no point began: $(cat "$HOME/third.err")"
+want 0 iodeck vdisk list
+said out '^db1 .* healthy'
+want 1 iodeck stop
+said err 'another console owns the agent'
+kill -INT "$console"
+wait "$console"
+[ $? -eq 1 ] || die "a stopped run ends with status 1"
+grep -q "session $session" "$HOME/third.out" ||
+  die "what it measured is missing"
+has "$session" '.e == "run_state" and .state == "stopped"' ||
+  die "the stop was not recorded"
+sequence_is_whole "$session" || die "a gap or a double behind ^C"
+
+# ---- nothing to go on with -------------------------------------------------
+want 0 iodeck resume --headless
+said out 'no run to go on with'
+want 1 iodeck resume "$HOME/nothing" --headless
+[ ! -e "$HOME/nothing" ] || die "resume made a file"
 echo "both deaths survived"
