@@ -355,8 +355,8 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		draw_value(f, c, r, y++, F_NAME, "name", f->name, "type it");
 	draw_value(f, c, r, y++, F_POLICY, "policy",
 		   f->policy[0] ? f->policy : "none",
-		   f->policy[0] ? "named: it changes with its name" :
-				  "the fields below alone");
+		   f->policy[0] ? "named: it changes with its name"
+				: "the fields below alone");
 	draw_raid(f, c, r, y++);
 	snprintf(a, sizeof(a), "%d", f->ftt);
 	draw_value(f, c, r, y++, F_FTT, "failures", a,
