@@ -179,10 +179,11 @@ json_t *plan_cost_json(const json_t *plan, const struct model *model,
 
 	figures_fill(&f, plan, model, cluster);
 	return json_pack(
-		"{s:i,s:i,s:f,s:o,s:o,s:o,s:f}", "phases", f.cost.phases,
+		"{s:i,s:i,s:f,s:f,s:o,s:o,s:o,s:f}", "phases", f.cost.phases,
 		"points", f.cost.points, "seconds_at_least", f.cost.seconds,
-		"prefill_bytes", number_json(f.cost.prefill_bytes),
-		"drive_bytes", number_json(f.drive_bytes), "drive_share",
+		"seconds_at_most", f.cost.most_seconds, "prefill_bytes",
+		number_json(f.cost.prefill_bytes), "drive_bytes",
+		number_json(f.drive_bytes), "drive_share",
 		number_json(f.drive_share), "write_share", f.cost.write_share);
 }
 
@@ -245,12 +246,16 @@ static void phase_text(const json_t *plan, const json_t *phase, char *buf,
 
 static void totals_text(struct text *text, const struct figures *f)
 {
-	char a[24], b[24];
+	char a[24], b[24], most[32] = "";
 
 	text_add(text, "\nphases           %u, %u of them points\n",
 		 f->cost.phases, f->cost.points);
-	text_add(text, "takes            %s at least%s\n",
-		 units_seconds_text(f->cost.seconds, a, sizeof(a)),
+	if (f->cost.most_seconds > f->cost.seconds)
+		snprintf(
+			most, sizeof(most), " to %s",
+			units_seconds_text(f->cost.most_seconds, b, sizeof(b)));
+	text_add(text, "takes            %s%s%s\n",
+		 units_seconds_text(f->cost.seconds, a, sizeof(a)), most,
 		 f->cost.prefill_bytes > 0 || isnan(f->cost.prefill_bytes)
 			 ? ", and the prefill"
 			 : "");

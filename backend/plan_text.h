@@ -9,8 +9,8 @@
 /* For people; the caller's to free(). cluster may be NULL. */
 char *plan_text(const json_t *plan, const struct model *model,
 		const json_t *cluster);
-/* {"phases","points","seconds_at_least","prefill_bytes","drive_bytes",
- * "drive_share","write_share"}, null where it is not known. */
+/* {"phases","points","seconds_at_least","seconds_at_most","prefill_bytes",
+ * "drive_bytes","drive_share","write_share"}, null where it is not known. */
 json_t *plan_cost_json(const json_t *plan, const struct model *model,
 		       const json_t *cluster);
 

@@ -69,7 +69,7 @@ int run_workload_read(const json_t *j, struct workload *w, struct err *err)
 		rc = number(j, "footprint_share", 0, 1, 1, &w->footprint_share,
 			    err);
 	if (!rc)
-		rc = number(j, "compress_ratio", 1, 1000, 1, &w->compress_ratio,
+		rc = number(j, "compress_ratio", 1, 16, 1, &w->compress_ratio,
 			    err);
 	if (!rc)
 		rc = number(j, "flush_every", 0, 1e9, 0, &flush, err);

@@ -44,7 +44,7 @@ static json_t *point_json(const struct m_point *p)
 	return json_pack(
 		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:b,s:I,"
 		"s:o,"
-		"s:o,s:o,s:f,s:o,s:o,s:o}",
+		"s:o,s:o,s:o,s:f,s:o,s:o,s:o}",
 		"kind", p->kind, "phase", p->phase, "point", p->point,
 		"percent", json_number(st.percent), "asked_iops",
 		json_number(st.asked_iops), "iops", json_number(st.iops),
@@ -54,7 +54,8 @@ static json_t *point_json(const struct m_point *p)
 		st.generator_bound, "host_bound", st.host_bound, "partial",
 		st.partial, "steady", st.steady, "errors",
 		(json_int_t)st.errors, "outstanding", count(st.outstanding),
-		"iops_ci", json_number(st.iops_ci), "latency_ci",
+		"backlog", count(p->backlog), "iops_ci",
+		json_number(st.iops_ci), "latency_ci",
 		json_number(st.latency_ci), "measured_s", st.measured_s,
 		"marks", text(p->marks), "latency_us", set_json(&st.latency),
 		"response_us", set_json(&st.response));

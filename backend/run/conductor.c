@@ -206,7 +206,7 @@ static void phase_begin(struct conductor *c)
 
 	c->asked_iops = NAN;
 	c->outstanding = 0;
-	c->warm_us = 0;
+	c->warm_us = c->job_len_us = 0;
 	c->acts = 0;
 	c->status = "done";
 	for (i = 0; i < array_len(begins); i++)
@@ -272,6 +272,7 @@ static void pause_end(struct conductor *c)
 	if (c->step == STEP_JOB) {
 		c->tainted_us = conductor_now_us(c) - c->job_at_us;
 		c->job_len_us += held;
+		c->held_us += held;
 		c->host.job_pause(c->host.arg, false);
 		conductor_job_wake(c);
 	} else if (c->step == STEP_REST) {

@@ -93,7 +93,7 @@ int plan_check(const json_t *plan, struct err *err);
 /* How long a plan takes at least, and what it writes: for --plan. NAN where it
  * is not known before it runs. sizes: {"db1": bytes} of the vDisks. */
 struct plan_cost {
-	double seconds;
+	double seconds, most_seconds; /* without prefill; at least, at most */
 	double prefill_bytes;
 	double write_share; /* of the I/O of its measured phases */
 	unsigned phases, points;

@@ -66,6 +66,15 @@ void conductor_copy(json_t *to, const json_t *from, const char *name)
 		json_object_set(to, name, value);
 }
 
+/* Of a load what it will be, in whole intervals; else as planned. */
+static uint64_t phase_length_us(const struct conductor *c)
+{
+	if (conductor_phase_is(c, "point") || conductor_phase_is(c, "ramp"))
+		return c->job_len_us > c->warm_us ? c->job_len_us - c->warm_us
+						  : 0;
+	return plan_us(conductor_phase(c), "length_us");
+}
+
 void conductor_emit_phase(struct conductor *c)
 {
 	static const char *const copied[] = { "kind",    "series", "point",
@@ -85,9 +94,8 @@ void conductor_emit_phase(struct conductor *c)
 				    json_integer(c->outstanding));
 	json_object_set_new(body, "warmup_us",
 			    json_integer((json_int_t)c->warm_us));
-	json_object_set_new(
-		body, "length_us",
-		json_integer((json_int_t)plan_us(phase, "length_us")));
+	json_object_set_new(body, "length_us",
+			    json_integer((json_int_t)phase_length_us(c)));
 	c->phase_at_us = conductor_now_us(c);
 	c->phase_open = true;
 	conductor_emit(c, "phase", body);

@@ -94,6 +94,7 @@ struct conductor {
 	/* the job */
 	uint64_t job_at_us, job_len_us; /* len: warm-up and measured time */
 	uint64_t tainted_us;            /* job time up to which it was paused */
+	uint64_t held_us;               /* how long it was paused in all */
 	uint64_t interval_us;
 	struct max_search search;
 	struct early early;

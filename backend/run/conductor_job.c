@@ -36,7 +36,8 @@ static uint64_t max_interval_us(const struct conductor *c, uint64_t step_us)
 	return us > most ? most : us;
 }
 
-/* Warm-up in whole intervals, so that no interval is half of it. */
+/* Warm-up and measured time in whole intervals, so that none is half of it and
+ * half of what comes before or after. */
 static uint64_t whole_intervals(uint64_t us, uint64_t interval_us)
 {
 	return (us + interval_us - 1) / interval_us * interval_us;
@@ -60,6 +61,7 @@ static void job_start(struct conductor *c)
 
 	c->step = STEP_STARTING;
 	c->tainted_us = 0;
+	c->held_us = 0;
 	c->host.job_start(c->host.arg, &job);
 }
 
@@ -87,7 +89,9 @@ static void begin_job(struct conductor *c)
 	c->interval_us = plan_interval_us(c);
 	c->warm_us =
 		whole_intervals(plan_us(phase, "warmup_us"), c->interval_us);
-	c->job_len_us = c->warm_us + plan_us(phase, "length_us");
+	c->job_len_us =
+		c->warm_us +
+		whole_intervals(plan_us(phase, "length_us"), c->interval_us);
 	c->during = 0;
 	early_reset(&c->early);
 	job_start(c);
@@ -127,7 +131,7 @@ void conductor_job_wake(struct conductor *c)
 	uint64_t at = c->job_at_us + c->job_len_us, due;
 
 	if (act && !conductor_phase_is(c, "max")) {
-		due = c->job_at_us + plan_us(act, "at_us");
+		due = c->job_at_us + c->held_us + plan_us(act, "at_us");
 		if (due < at)
 			at = due;
 	}
@@ -156,7 +160,7 @@ void conductor_job_tick(struct conductor *c)
 
 	while (!conductor_phase_is(c, "max") && c->step == STEP_JOB &&
 	       (act = json_array_get(during, c->during)) &&
-	       plan_us(act, "at_us") <= at) {
+	       plan_us(act, "at_us") + c->held_us <= at) {
 		c->during++;
 		conductor_act(c, act);
 	}
@@ -239,18 +243,14 @@ void conductor_job_ended(struct conductor *c, int result, const char *reason)
  */
 
 /*
- * Not counted: warm-up, what a pause touched, all of a search, and the splinter
- * of an interval between a point's end and the last I/O.
+ * Not counted: warm-up, what a pause touched, all of a search, and from the end
+ * of the load on: while the last I/Os come back nothing new is asked, so that
+ * time is no part of a rate, however long a stalled drive makes it.
  */
-static bool is_warm(const struct conductor *c, uint64_t from_us,
-		    uint64_t len_us)
+static bool is_warm(const struct conductor *c, uint64_t from_us)
 {
-	if (c->paused || c->step == STEP_STARTING)
-		return true;
-	if (from_us < c->warm_us || from_us < c->tainted_us)
-		return true;
-	return from_us + c->interval_us / 5 >= c->job_len_us &&
-	       len_us < c->interval_us / 2;
+	return c->paused || c->step != STEP_JOB || from_us < c->warm_us ||
+	       from_us < c->tainted_us || from_us >= c->job_len_us;
 }
 
 static void sample_failing(struct conductor *c,
@@ -286,19 +286,18 @@ void conductor_job_sample(struct conductor *c, const struct conductor_sample *s)
 		return;
 	if (s->errors && s->errors >= s->ops)
 		sample_failing(c, s);
-	if (!s->len_us || is_warm(c, s->from_us, s->len_us))
+	if (!s->len_us || is_warm(c, s->from_us))
 		return;
 	if (conductor_phase_is(c, "max"))
 		max_search_sample(&c->search, s);
-	else if (c->step == STEP_JOB)
+	else
 		sample_early(c, s);
 }
 
 void conductor_stamp(const struct conductor *c, json_t *body)
 {
 	uint64_t from = plan_us(body, "from_us"), shift;
-	bool warm = conductor_phase_is(c, "max") ||
-		    is_warm(c, from, plan_us(body, "len_us"));
+	bool warm = conductor_phase_is(c, "max") || is_warm(c, from);
 
 	shift = c->job_at_us > c->phase_at_us ? c->job_at_us - c->phase_at_us
 					      : 0;

@@ -128,7 +128,7 @@ static int check_workload(const struct place *series, const json_t *w)
 	    check_sizes(&p, w, "write_sizes", false) ||
 	    check_number(&p, w, "footprint_bytes", false, 0, 1e18) ||
 	    check_number(&p, w, "footprint_share", false, 0, 1) ||
-	    check_number(&p, w, "compress_ratio", false, 1, 1000) ||
+	    check_number(&p, w, "compress_ratio", false, 1, 16) ||
 	    check_number(&p, w, "flush_every", false, 0, 1e9) ||
 	    check_number(&p, w, "streams", false, 0, 4096))
 		return -EINVAL;
@@ -183,7 +183,9 @@ static int check_phase_series(struct check *k, const json_t *phase)
 
 static int check_prefill(struct check *k, const json_t *phase)
 {
-	return check_string(&k->p, phase, "vdisk", true);
+	if (check_string(&k->p, phase, "vdisk", true))
+		return -EINVAL;
+	return check_number(&k->p, phase, "compress_ratio", false, 1, 16);
 }
 
 static int check_rest(struct check *k, const json_t *phase)

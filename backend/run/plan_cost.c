@@ -32,18 +32,40 @@ static double write_share(const json_t *workload)
 	return r + w > 0.0 ? w / (r + w) : 0.0;
 }
 
-/* At least two levels of a search; a job with its warm-up. */
-static double phase_seconds(const json_t *phase)
+/* Levels of a search, the last of them twice: at least two are run. */
+static double search_levels(const json_t *phase)
+{
+	double from = plan_number(phase, "outstanding_min", 1);
+	double to = plan_number(phase, "outstanding_max", 256);
+
+	return to > from ? ceil(log2(to / from)) + 2 : 2;
+}
+
+/* How long a point that may end early is at least: ten intervals. */
+static double early_seconds(const json_t *plan, double length)
+{
+	return fmin(length, plan_number(plan, "interval_ms", 1000) / 100);
+}
+
+static void phase_seconds(const json_t *plan, const json_t *phase,
+			  struct plan_cost *cost)
 {
 	double warm = plan_number(phase, "warmup_us", 0) / 1e6;
 	double length = plan_number(phase, "length_us", 0) / 1e6;
+	double step = plan_number(phase, "step_us", 0) / 1e6;
 	const char *kind = plan_kind(phase);
+	double least = length, most = length;
 
-	if (!strcmp(kind, "max"))
-		return 2.0 * (warm + plan_number(phase, "step_us", 0) / 1e6);
-	if (!strcmp(kind, "wait"))
-		return 0.0;
-	return warm + length;
+	if (!strcmp(kind, "max")) {
+		least = warm + 2 * step;
+		most = search_levels(phase) * (warm + step) - warm;
+	} else if (!strcmp(kind, "wait")) {
+		least = 0;
+	} else if (plan_number(phase, "early_ci", 0) > 0) {
+		least = early_seconds(plan, length);
+	}
+	cost->seconds += warm + least;
+	cost->most_seconds += warm + most;
 }
 
 static bool is_measured(const char *kind)
@@ -64,8 +86,7 @@ int plan_cost(const json_t *plan, const json_t *sizes, struct plan_cost *cost,
 	if (r)
 		return r;
 	json_array_foreach(json_object_get(plan, "phases"), i, phase) {
-		seconds = phase_seconds(phase);
-		cost->seconds += seconds;
+		phase_seconds(plan, phase, cost);
 		cost->phases++;
 		if (!strcmp(plan_kind(phase), "prefill"))
 			cost->prefill_bytes +=
@@ -76,6 +97,9 @@ int plan_cost(const json_t *plan, const json_t *sizes, struct plan_cost *cost,
 		if (!is_measured(plan_kind(phase)))
 			continue;
 		cost->points++;
+		seconds = (plan_number(phase, "warmup_us", 0) +
+			   plan_number(phase, "length_us", 0)) /
+			  1e6;
 		measured += seconds;
 		written += seconds *
 			   write_share(json_object_get(

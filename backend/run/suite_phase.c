@@ -154,6 +154,21 @@ static int during_copy(const json_t *given, json_t *phase,
 /* ---- curves ---------------------------------------------------------------
  */
 
+/* In whole intervals, as it will be run. */
+static void time_align(const struct suite *s, json_t *phase, const char *name)
+{
+	double us = json_number_value(json_object_get(phase, name));
+	double interval =
+		json_number_value(json_object_get(s->root, "interval_ms")) *
+		1000;
+
+	if (us > 0 && interval > 0)
+		json_object_set_new(
+			phase, name,
+			json_integer(
+				(json_int_t)(ceil(us / interval) * interval)));
+}
+
 static json_t *load_new(const struct suite *s, const json_t *given,
 			const char *kind, json_int_t series)
 {
@@ -162,6 +177,8 @@ static json_t *load_new(const struct suite *s, const json_t *given,
 	json_object_set_new(phase, "series", json_integer(series));
 	copy_time(s, given, phase, "length_us");
 	copy_time(s, given, phase, "warmup_us");
+	time_align(s, phase, "length_us");
+	time_align(s, phase, "warmup_us");
 	copy(s, given, phase, "early_ci");
 	return phase;
 }
@@ -373,7 +390,7 @@ static int phase_peak(struct suite *s, const config_setting_t *at,
  */
 
 static int add_simple(struct suite *s, const char *kind, const json_t *given,
-		      const char *const *names, const char *vdisk)
+		      const char *const *names)
 {
 	json_t *phase = phase_new(kind);
 	size_t i;
@@ -382,8 +399,6 @@ static int add_simple(struct suite *s, const char *kind, const json_t *given,
 		if (json_object_get(given, names[i]))
 			json_object_set(phase, names[i],
 					json_object_get(given, names[i]));
-	if (vdisk)
-		json_object_set_new(phase, "vdisk", json_string(vdisk));
 	phase_add(s, phase);
 	return 0;
 }
@@ -398,25 +413,44 @@ static bool is_before(const json_t *list, size_t index, const char *vdisk)
 	return false;
 }
 
+/* With data like what the first workload on it writes: what is read is not to
+ * shrink better or worse than what is written. */
+static void add_prefill(struct suite *s, const char *vdisk)
+{
+	json_t *phase = phase_new("prefill"), *series, *ratio = NULL;
+	size_t i;
+
+	json_object_set_new(phase, "vdisk", json_string(vdisk));
+	json_array_foreach(s->series, i, series) {
+		if (!ratio && !strcmp(vdisk, text_of(series, "vdisk")))
+			ratio = json_object_get(
+				json_object_get(series, "workload"),
+				"compress_ratio");
+	}
+	if (ratio)
+		json_object_set(phase, "compress_ratio", ratio);
+	phase_add(s, phase);
+}
+
 /* Each vDisk once: those of the series, and those given. */
 static int phase_prefill(struct suite *s, const config_setting_t *at,
 			 const json_t *given, struct err *err)
 {
-	static const char *const none[] = { NULL };
 	const char *vdisk = text_of(given, "vdisk");
 	json_t *series;
 	size_t i;
 
 	if (s->params->no_prefill)
 		return 0;
-	if (vdisk)
-		return add_simple(s, "prefill", given, none, vdisk);
+	if (vdisk) {
+		add_prefill(s, vdisk);
+		return 0;
+	}
 	json_array_foreach(s->series, i, series)
 		if (!is_before(s->series, i, text_of(series, "vdisk")))
-			add_simple(s, "prefill", given, none,
-				   text_of(series, "vdisk"));
+			add_prefill(s, text_of(series, "vdisk"));
 	for (i = 0; !json_array_size(s->series) && i < s->params->vdisks; i++)
-		add_simple(s, "prefill", given, none, s->params->vdisk[i]);
+		add_prefill(s, s->params->vdisk[i]);
 	if (!json_array_size(s->phases))
 		return conf_bad(at, err, "no vDisk: say vdisk=NAME");
 	return 0;
@@ -461,7 +495,7 @@ static int phase_simple(struct suite *s, const config_setting_t *at,
 	if (!strcmp(kind, "wait") && (!json_object_get(given, "vdisk") ||
 				      !json_object_get(given, "state")))
 		return conf_bad(at, err, "wait: expected vdisk and state here");
-	return add_simple(s, kind, given, kinds[i].names, NULL);
+	return add_simple(s, kind, given, kinds[i].names);
 }
 
 int suite_phase(struct suite *s, const config_setting_t *at,

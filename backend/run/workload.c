@@ -20,7 +20,7 @@ const struct conf_member workload_members[] = {
 	{ "write_sizes", CONF_SIZES, NULL, false, 0, 0, NULL },
 	{ "footprint", CONF_BYTES, "footprint_bytes", false, 0, 0, NULL },
 	{ "footprint_share", CONF_NUMBER, NULL, false, 0.001, 1, NULL },
-	{ "compress_ratio", CONF_NUMBER, NULL, false, 1, 100, NULL },
+	{ "compress_ratio", CONF_NUMBER, NULL, false, 1, 16, NULL },
 	{ "flush_every", CONF_INT, NULL, false, 0, 1e9, NULL },
 	{ "fua", CONF_BOOL, NULL, false, 0, 0, NULL },
 	{ "streams", CONF_INT, NULL, false, 1, 4096, NULL },

@@ -510,7 +510,59 @@ static void test_stamp(void **state)
 	json_object_set_new(body, "len_us", json_integer(900));
 	conductor_stamp(lab.c, body);
 	assert_true(json_is_true(json_object_get(body, "warm")));
+	/* ... also where a stalled drive makes it as long as an interval */
+	json_object_set_new(body, "len_us", json_integer(200000));
+	conductor_stamp(lab.c, body);
+	assert_true(json_is_true(json_object_get(body, "warm")));
+	/* and the interval that an early end falls into */
+	conductor_stop(lab.c, NULL);
+	json_object_set_new(body, "from_us", json_integer(600000));
+	conductor_stamp(lab.c, body);
+	assert_true(json_is_true(json_object_get(body, "warm")));
 	json_decref(body);
+	lab_close(&lab);
+}
+
+/* A point is as long as whole intervals, and says so. */
+static void test_whole_intervals(void **state)
+{
+	const json_t *phase, *end;
+	struct lab lab;
+
+	(void)state;
+	lab_open(&lab,
+		 "{'kind':'ramp','series':0,'outstanding':4,"
+		 "'length_us':1100000,'warmup_us':300000}",
+		 0, NULL);
+	lab_finish(&lab);
+	phase = lab_event(&lab, "phase", 0);
+	end = lab_event(&lab, "phase_end", 0);
+	assert_int_equal(num(phase, "length_us"), 1200000);
+	assert_int_equal(num(phase, "warmup_us"), 400000);
+	assert_float_equal(num(end, "t") - num(phase, "t"), 1600000, 30000);
+	lab_close(&lab);
+}
+
+/* What is to happen during a point waits with it. */
+static void test_pause_acts(void **state)
+{
+	struct lab lab;
+
+	(void)state;
+	lab_open(&lab,
+		 "{'kind':'ramp','series':0,'outstanding':4,"
+		 "'length_us':2000000,'during':[{'kind':'fault',"
+		 "'at_us':1000000,'text':'drive n2:d1 offline'}]}",
+		 0, NULL);
+	lab_run(&lab, 0.5);
+	conductor_pause(lab.c, true);
+	lab_run(&lab, 10.0);
+	conductor_pause(lab.c, false);
+	lab_run(&lab, 0.3);
+	assert_string_equal(lab.acted, "");
+	lab_run(&lab, 0.4);
+	assert_string_equal(lab.acted, "[drive n2:d1 offline]");
+	lab_finish(&lab);
 	lab_close(&lab);
 }
 
@@ -680,6 +732,8 @@ int main(void)
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_pause),
 		cmocka_unit_test(test_stamp),
+		cmocka_unit_test(test_whole_intervals),
+		cmocka_unit_test(test_pause_acts),
 		cmocka_unit_test(test_stop_anywhere),
 		cmocka_unit_test(test_stop_paused),
 		cmocka_unit_test(test_failures),

@@ -95,6 +95,8 @@ static void test_plan_cost(void **state)
 	(void)state;
 	assert_int_equal(plan_cost(plan, sizes, &cost, &err), 0);
 	assert_float_equal(cost.seconds, 3 + 2.4 + 5, 1e-9);
+	/* 1, 2, 4 to 256 are nine levels, and one is tried again. */
+	assert_float_equal(cost.most_seconds, 3 + 10 * 1.2 + 5, 1e-9);
 	assert_float_equal(cost.prefill_bytes, 1000, 0);
 	assert_float_equal(cost.write_share, 0.3, 1e-9);
 	assert_int_equal(cost.phases, 5);

@@ -321,6 +321,46 @@ static void test_own(void **state)
 	json_decref(plan);
 }
 
+/* Whole intervals in the plan already, so that what it says is what runs; what
+ * is filled in looks like what is written. */
+static void test_as_run(void **state)
+{
+	static const char text[] =
+		"title = \"T\"; interval_ms = 300; seconds = 2; warmup = 0.4;\n"
+		"series = ( { name = \"a\"; workload = \"zip\"; } );\n"
+		"phases = ( { kind = \"prefill\"; },\n"
+		"  { kind = \"ramp\"; outstanding = 1;\n"
+		"    during = ( { at_share = 0.5; kind = \"fault\";\n"
+		"      text = \"drive n1:d0 offline\"; } ); } );\n";
+	struct suite_params p = params_of_two();
+	const json_t *ramp;
+	char path[300];
+	json_t *plan;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/iodeck/workloads", folder);
+	assert_int_equal(path_make(path, NULL), 0);
+	snprintf(path, sizeof(path), "%s/iodeck/workloads/zip.conf", folder);
+	write_file(path, "workloads = ( { name = \"zip\"; read_share = 0.5; "
+			 "sizes = \"4K\"; compress_ratio = 2.5; } );");
+	snprintf(path, sizeof(path), "%s/as-run.conf", folder);
+	write_file(path, text);
+	p.vdisks = 1;
+	setenv("XDG_CONFIG_HOME", folder, 1);
+	plan = load(path, &p);
+	unsetenv("XDG_CONFIG_HOME");
+	ramp = nth(plan, "ramp", 0);
+	assert_float_equal(number(ramp, "length_us"), 2100000, 0);
+	assert_float_equal(number(ramp, "warmup_us"), 600000, 0);
+	assert_float_equal(
+		number(json_array_get(json_object_get(ramp, "during"), 0),
+		       "at_us"),
+		1350000, 0);
+	assert_float_equal(number(nth(plan, "prefill", 0), "compress_ratio"),
+			   2.5, 1e-9);
+	json_decref(plan);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -347,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_workload_by_name),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_as_run),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
