@@ -74,8 +74,8 @@ static double cpu_s(void)
 }
 
 /* CPU of a console that lives for so long. */
-static double life(char **argv, int w, int h, const char *every,
-		   double seconds, size_t *bytes)
+static double life(char **argv, int w, int h, const char *every, double seconds,
+		   size_t *bytes)
 {
 	double before = cpu_s();
 	size_t reads = 0;
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	       "%.2f ms of CPU and %.1f KB a frame\n",
 	       w, h, every, cpu / seconds * 100,
 	       (double)(bytes - bytes_born) / seconds / 1e3,
-	       cpu / seconds * 100, (double)(bytes - bytes_born) / seconds /
-					    1e4);
+	       cpu / seconds * 100,
+	       (double)(bytes - bytes_born) / seconds / 1e4);
 	return 0;
 }

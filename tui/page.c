@@ -38,7 +38,7 @@ struct out {
 	struct list list[DEPTH];
 	int depth;
 	char name[64]; /* of .Nm */
-	bool synopsis;                 /* each .Nm begins a line there */
+	bool synopsis; /* each .Nm begins a line there */
 };
 
 static void put(struct out *o, const char *s, size_t n)
