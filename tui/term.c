@@ -245,9 +245,9 @@ static int size_apply(struct term *t)
 
 static void colours_open(struct term *t, bool plain)
 {
-	int colours = has_colors() ? COLORS : 0;
+	int colours = 0;
 
-	if (colours && !plain) {
+	if (has_colors() && !plain) {
 		start_color();
 		use_default_colors();
 		colours = COLORS;

@@ -217,8 +217,36 @@ static char *vterm_text(VTermScreen *screen, int w, int h)
 	return text;
 }
 
+static size_t vterm_colours(VTermScreen *screen, int w, int h)
+{
+	uint32_t seen[64];
+	size_t n = 0;
+
+	for (int y = 0; y < h; y++)
+		for (int x = 0; x < w; x++) {
+			VTermScreenCell cell;
+			uint32_t rgb;
+			size_t i = 0;
+
+			vterm_screen_get_cell(screen, (VTermPos) { y, x },
+					      &cell);
+			if (VTERM_COLOR_IS_DEFAULT_FG(&cell.fg) ||
+			    !cell.chars[0] || cell.chars[0] == ' ')
+				continue;
+			vterm_screen_convert_color_to_rgb(screen, &cell.fg);
+			rgb = (uint32_t)(cell.fg.rgb.red << 16 |
+					 cell.fg.rgb.green << 8 |
+					 cell.fg.rgb.blue);
+			while (i < n && seen[i] != rgb)
+				i++;
+			if (i == n && n < array_len(seen))
+				seen[n++] = rgb;
+		}
+	return n;
+}
+
 char *fixture_shown(const struct canvas *c, const char *name, bool plain,
-		    size_t *bytes)
+		    size_t *colours)
 {
 	struct term_opts opts = { .headless = true,
 				  .name = name,
@@ -238,7 +266,6 @@ char *fixture_shown(const struct canvas *c, const char *name, bool plain,
 	if (term_open(&opts, &term, &err))
 		fail_msg("%s", err.text);
 	assert_true(term_draw(term, c));
-	*bytes = term_frame_bytes(term);
 	out = term_take(term, &len);
 	vt = vterm_new(c->h, c->w);
 	vterm_set_utf8(vt, 1);
@@ -247,6 +274,7 @@ char *fixture_shown(const struct canvas *c, const char *name, bool plain,
 	vterm_screen_reset(screen, 1);
 	vterm_input_write(vt, out, len);
 	text = vterm_text(screen, c->w, c->h);
+	*colours = vterm_colours(screen, c->w, c->h);
 	vterm_free(vt);
 	free(out);
 	term_close(term);

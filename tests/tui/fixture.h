@@ -32,9 +32,10 @@ const char *fixture_key(struct fixture *f, int key);
 /* Draws at a size; the canvas as text, caller frees. */
 char *fixture_draw(struct fixture *f, int w, int h, enum glyphs glyphs);
 
-/* What a terminal shows of the canvas. name: TERM; caller frees. */
+/* What a terminal shows of the canvas. name: TERM; caller frees. colours: out,
+ * how many different foregrounds it shows, its own not counted. */
 char *fixture_shown(const struct canvas *c, const char *name, bool plain,
-		    size_t *bytes);
+		    size_t *colours);
 
 /* Compares with tests/tui/golden/NAME.txt; UPDATE_GOLDEN=1 writes it. */
 void golden_check(const char *name, const char *text);

@@ -32,12 +32,13 @@ static int part_of(int percent)
 static void shown(struct fixture *f, int w, int h, const char *name)
 {
 	char file[80], *text, *dumped;
-	size_t bytes;
+	size_t colours;
 
 	dumped = fixture_draw(f, w, h, GLYPHS_UTF8);
-	text = fixture_shown(&f->canvas, "xterm-256color", false, &bytes);
+	text = fixture_shown(&f->canvas, "xterm-256color", false, &colours);
 	snprintf(file, sizeof(file), "%s-%dx%d", name, w, h);
 	golden_check(file, text);
+	assert_in_range(colours, 2, 30);
 	/* ncurses and the terminal add and lose nothing */
 	assert_string_equal(text, dumped);
 	free(text);
@@ -226,18 +227,20 @@ static void test_prompt_view(void **state)
 
 /* ---- other terminals ----------------------------------------------------- */
 
+/* most: colours it may show */
 static void variant(const char *term, bool plain, enum glyphs glyphs,
-		    const char *name)
+		    size_t most, const char *name)
 {
 	struct fixture f;
 	char *text, *dumped;
-	size_t bytes;
+	size_t colours;
 
 	fixture_open(&f, part_of(GROWING));
 	f.ui.screen = SCREEN_RUN;
 	dumped = fixture_draw(&f, 80, 24, glyphs);
-	text = fixture_shown(&f.canvas, term, plain, &bytes);
+	text = fixture_shown(&f.canvas, term, plain, &colours);
 	golden_check(name, text);
+	assert_in_range(colours, most ? 3 : 0, most);
 	assert_string_equal(text, dumped);
 	free(text);
 	free(dumped);
@@ -247,19 +250,19 @@ static void variant(const char *term, bool plain, enum glyphs glyphs,
 static void test_ascii(void **state)
 {
 	(void)state;
-	variant("vt100", false, GLYPHS_ASCII, "run-ascii-80x24");
+	variant("vt100", false, GLYPHS_ASCII, 0, "run-ascii-80x24");
 }
 
 static void test_blocks(void **state)
 {
 	(void)state;
-	variant("linux", false, GLYPHS_BLOCKS, "run-blocks-80x24");
+	variant("linux", false, GLYPHS_BLOCKS, 8, "run-blocks-80x24");
 }
 
 static void test_mono(void **state)
 {
 	(void)state;
-	variant("xterm-256color", true, GLYPHS_UTF8, "run-mono-80x24");
+	variant("xterm-256color", true, GLYPHS_UTF8, 0, "run-mono-80x24");
 }
 
 /* Every screen at every size: no crash, and all within the canvas. */
