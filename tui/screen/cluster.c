@@ -291,12 +291,32 @@ static void capacity_draw(struct canvas *c, struct rect r,
 	}
 }
 
+/* The newest lines of the log, where there is room for them. */
+static void happened_draw(struct canvas *c, struct rect r,
+			  const struct model *m)
+{
+	size_t n = m->lines, first;
+	char a[FMT_MAX];
+
+	r = canvas_head(c, r, "what happened");
+	first = n > (size_t)r.h ? n - (size_t)r.h : 0;
+	for (size_t i = first; i < n; i++) {
+		const struct m_line *l = &m->line[i];
+		int y = r.y + (int)(i - first);
+
+		canvas_text(c, r.x + 2, y, ROLE_DIM, fmt_clock(a, l->t_us));
+		canvas_fit(c, r.x + 12, y, r.w - 13, log_role(l->level),
+			   l->text);
+	}
+}
+
 static void cluster_draw(struct ui *ui, const struct scene *scene,
 			 struct canvas *c, struct rect body)
 {
 	const struct model *m = scene->model;
 	int hosts = (int)m->hosts > 2 ? 2 : (int)m->hosts;
-	int rows = (int)m->domains, most, y = body.y;
+	int rows = (int)m->domains, most, y = body.y, drives = 0;
+	struct rect r;
 	int wide = body.w >= 150 ? 8 : 0;
 	struct cursor *cur = &ui->node;
 
@@ -316,11 +336,18 @@ static void cluster_draw(struct ui *ui, const struct scene *scene,
 		host_line(c, body, y++, &m->host[i]);
 	capacity_draw(c, (struct rect) { body.x, y, body.w, 3 }, m);
 	y += 3;
+	r = (struct rect) { body.x, y, body.w, body.y + body.h - y };
+	for (size_t i = 0; i < m->domains; i++)
+		drives += (int)m->domain[i].drives;
+	if (r.h > drives + 8) {
+		happened_draw(c,
+			      (struct rect) { r.x, r.y + drives + 3, r.w,
+					      r.h - drives - 3 },
+			      m);
+		r.h = drives + 2;
+	}
 	if (cur->count)
-		drives_draw(c,
-			    (struct rect) { body.x, y, body.w,
-					    body.y + body.h - y },
-			    m, (size_t)cur->at);
+		drives_draw(c, r, m, (size_t)cur->at);
 }
 
 static struct cursor *cluster_cursor(struct ui *ui)

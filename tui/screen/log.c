@@ -8,7 +8,7 @@
 #include "tui/fmt.h"
 #include "tui/screen/screen.h"
 
-static unsigned role_of(const char *level)
+unsigned log_role(const char *level)
 {
 	static const struct {
 		const char *level;
@@ -44,11 +44,11 @@ static void log_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 
 		canvas_text(c, row.x + 2, row.y, ROLE_DIM,
 			    fmt_clock(a, l->t_us));
-		canvas_fit(c, row.x + 12, row.y, 6, role_of(l->level),
+		canvas_fit(c, row.x + 12, row.y, 6, log_role(l->level),
 			   l->level);
 		canvas_fit(c, row.x + 19, row.y, row.w - 20,
 			   !strcmp(l->level, "cmd") ? ROLE_TEXT
-						    : role_of(l->level),
+						    : log_role(l->level),
 			   l->text);
 		row_mark(c, row, cur->top + i == cur->at);
 	}

@@ -102,7 +102,7 @@ static void strip_small(const struct columns *cs, struct canvas *c,
 	strip_line(c, left, "IOPS", "", cs->iops, cs->count, cs->iops_max,
 		   ROLE_BAR, fmt_k(a, cs->iops_max > 0 ? cs->iops_max : NAN));
 	strip_line(c, right, "p99", " ms", cs->p99, cs->count, cs->p99_max,
-		   ROLE_S2, fmt_ms(a, cs->p99_max > 0 ? cs->p99_max : NAN));
+		   ROLE_S4, fmt_ms(a, cs->p99_max > 0 ? cs->p99_max : NAN));
 }
 
 static void strip_tall(const struct columns *cs, struct canvas *c,
@@ -121,7 +121,7 @@ static void strip_tall(const struct columns *cs, struct canvas *c,
 	spark_draw(c, (struct rect) { in.x + 7, in.y, in.w - 7, top }, cs->iops,
 		   cs->count, iops.hi, ROLE_BAR);
 	spark_draw(c, (struct rect) { in.x + 7, in.y + top, in.w - 7, low },
-		   cs->p99, cs->count, p99.hi * 1000, ROLE_S2);
+		   cs->p99, cs->count, p99.hi * 1000, ROLE_S4);
 }
 
 void run_strip_draw(struct ui *ui, const struct scene *scene, struct canvas *c,

@@ -32,6 +32,8 @@ const struct screen *screen_of(enum screen_id id);
 
 /* ok, warn, bad, dim by a state's word. */
 unsigned state_role(const char *state);
+/* Of a log line's level. */
+unsigned log_role(const char *level);
 /* "RAID-5 2+1" */
 char *raid_text(char *buf, int raid, int k, int m);
 /* The cursor's row of a list: its mark, and reverse over the row. */
