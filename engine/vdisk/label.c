@@ -233,6 +233,14 @@ void label_io_fini(struct label_io *lio, struct reactor *r)
 	lio->buf = NULL;
 }
 
+static bool label_empty(const struct label_io *lio)
+{
+	for (size_t i = 0; i < (size_t)LABEL_BYTES * LABEL_COPIES; i++)
+		if (lio->buf[i])
+			return false;
+	return true;
+}
+
 static void label_read_done(struct io *io)
 {
 	struct label_io *lio = io->arg;
@@ -249,6 +257,7 @@ static void label_read_done(struct io *io)
 		lio->copy = 1;
 		lio->label = other;
 	}
+	lio->damaged = !io->result && !lio->found && !label_empty(lio);
 	lio->done(lio);
 }
 

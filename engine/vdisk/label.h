@@ -76,6 +76,7 @@ struct label_io {
 	uint8_t *buf;       /* LABEL_COPIES records, aligned */
 	struct label label; /* out of a read */
 	bool found;         /* a sound label stands there */
+	bool damaged;       /* none does, and it is not empty either */
 	unsigned copy;      /* the newest */
 	int result;         /* 0 or a negative errno of the I/O */
 	void (*done)(struct label_io *lio);

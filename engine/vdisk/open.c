@@ -356,9 +356,45 @@ static void identity_update(struct vset *vs, unsigned i,
 		memcpy(m->component, slot->component, sizeof(m->component));
 }
 
+/*
+ * Whether a component is older than the newest label says: a backup put back,
+ * or a copy made earlier. An owner writes its claim on each member before its
+ * first epoch, and each epoch on all before it begins the next: so whoever
+ * the newest epoch counts in has that claim, and misses one epoch at most.
+ */
+static bool component_lags(const struct component *c,
+			   const struct label *newest)
+{
+	const struct label *own = &c->lio.label;
+
+	return own->promised < newest->claim ||
+	       (own->claim == newest->claim && own->epoch + 1 < newest->epoch);
+}
+
+/* Names the first member that lags; their data is never read. */
+static void set_lagging(struct opener *op, const struct label *newest,
+			struct vset *vs, char *first, size_t len)
+{
+	first[0] = '\0';
+	for (unsigned i = 0; i < vs->slots; i++) {
+		const struct component *c = member_component(op, newest, i);
+		struct member *m = &vs->member[i];
+
+		if (!c || m->state == MEMBER_STALE ||
+		    !component_lags(c, newest))
+			continue;
+		m->state = MEMBER_STALE;
+		m->mark_rows = m->mark_saved = 0;
+		if (!first[0])
+			snprintf(first, len, "%.31s/%.31s", c->slot.domain,
+				 c->slot.drive);
+	}
+}
+
 static int set_open(struct opener *op, const struct label *newest,
 		    struct vset **out)
 {
+	char lagging[64];
 	struct bdev *bdev[VDISK_MEMBERS_MAX] = { NULL };
 	struct component *c;
 	struct label label = *newest;
@@ -379,12 +415,17 @@ static int set_open(struct opener *op, const struct label *newest,
 		if (c)
 			identity_update(vs, i, &c->slot);
 	}
+	set_lagging(op, newest, vs, lagging, sizeof(lagging));
+	if (lagging[0])
+		snprintf(vs->reason, sizeof(vs->reason),
+			 "%s holds an older copy of its data", lagging);
 	if (vset_data_gone(vs) > vs->m) {
 		err_set(&op->err, -EAGAIN,
 			"vDisk %s needs %u of its %u data members, %u are "
-			"whole",
+			"whole%s%s%s",
 			label.name, vs->k, vs->width,
-			vs->width - vset_data_gone(vs));
+			vs->width - vset_data_gone(vs), lagging[0] ? ": " : "",
+			lagging, lagging[0] ? " holds older data" : "");
 		vset_free(vs);
 		return op->err.code;
 	}
@@ -555,6 +596,11 @@ int vdisk_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
 	if (lio.result)
 		rc = err_set(err, lio.result, "%s cannot be read: %s",
 			     component->name, strerror(-lio.result));
+	else if (lio.damaged)
+		rc = err_set(err, -EBADMSG,
+			     "%s has a label that is damaged, or of a newer "
+			     "iodeck",
+			     component->name);
 	else if (!lio.found)
 		rc = err_set(err, -ENOENT, "%s has no label of a vDisk",
 			     component->name);

@@ -24,8 +24,10 @@
  *    the old and in the new set.
  *
  * Each write of a label reads it first: a higher promise there means that
- * another owner took over, and this one stops. A write that failed may have
- * landed: that component is out until it is read and admitted again.
+ * another owner took over, and this one stops; a lower one, that somebody put
+ * an older copy of the component back, and that member is out. A write that
+ * failed may have landed: that component is out until it is read and admitted
+ * again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -119,8 +121,10 @@ static void lio_was_read(struct label_io *lio)
 		lio_end(lio, false);
 		return;
 	}
-	if (vs->member[lio->index].labelled && !ours) {
-		lio_failed(lio, -EBADMSG); /* overwritten by someone */
+	if (vs->member[lio->index].labelled &&
+	    (!ours || (vs->lio_mode == LIO_CONTENT &&
+		       lio->label.promised < vs->claim))) {
+		lio_failed(lio, -EBADMSG); /* overwritten, or put back */
 		return;
 	}
 	lio_content(lio, &label);

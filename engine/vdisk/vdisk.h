@@ -180,7 +180,8 @@ void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,
 
 /*
  * What a label on a component says, without opening a vDisk: to find which
- * components belong together. -ENOENT none.
+ * components belong together. -ENOENT: empty, as a new component is; -EBADMSG:
+ * something stands there that cannot be read as a label.
  */
 struct vdisk_label_facts {
 	char cluster[64], name[64];

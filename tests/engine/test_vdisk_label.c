@@ -413,6 +413,109 @@ static void test_probe(void **state)
 	port = rig_port(&lab.rig, 9);
 	assert_int_equal(vdisk_label_probe(port, &facts, &err), -ENOENT);
 	bdev_close_sync(port);
+	/* what cannot be read is not empty */
+	lab.rig.store[9].data[2 * LABEL_BYTES - 1] = 1;
+	port = rig_port(&lab.rig, 9);
+	assert_int_equal(vdisk_label_probe(port, &facts, &err), -EBADMSG);
+	bdev_close_sync(port);
+	lab_fini(&lab);
+}
+
+/* ---- a component put back as it was earlier ------------------------------ */
+
+static uint8_t *store_save(struct lab *lab, unsigned store)
+{
+	uint8_t *saved = malloc(STORE_BYTES);
+
+	assert_non_null(saved);
+	memcpy(saved, lab->rig.store[store].data, STORE_BYTES);
+	return saved;
+}
+
+static void store_put_back(struct lab *lab, unsigned store, uint8_t *saved)
+{
+	memcpy(lab->rig.store[store].data, saved, STORE_BYTES);
+	free(saved);
+}
+
+/* Its label says that all is well, as it was then. It is not read: the others
+ * know better. */
+static void test_put_back(void **state)
+{
+	const struct {
+		enum raid_level raid;
+		unsigned k, m;
+	} as[] = { { RAID_1, 1, 1 }, { RAID_5, 2, 1 }, { RAID_6, 4, 2 } };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned store = 0; store < 2; store++) {
+			uint8_t *saved;
+			struct lab lab;
+
+			lab_init(&lab, as[i].raid, as[i].k, as[i].m);
+			lab_write(&lab);
+			rig_close(&lab.rig, lab.vdisk);
+			saved = store_save(&lab, store);
+			lab.vdisk = NULL;
+			lab_reopen(&lab, 0x3f);
+			assert_non_null(lab.vdisk);
+			lab_write(&lab);
+			rig_close(&lab.rig, lab.vdisk);
+			store_put_back(&lab, store, saved);
+			lab.vdisk = NULL;
+			lab_reopen(&lab, 0x3f);
+			assert_non_null(lab.vdisk);
+			vdisk_info(lab.vdisk, &lab.info);
+			assert_int_equal(lab.info.slot[store].state,
+					 MEMBER_STALE);
+			assert_non_null(strstr(lab.info.reason, "older copy"));
+			shadow_check_all(&lab.sh, lab.vdisk);
+			lab_fini(&lab);
+		}
+}
+
+/* Nothing can stand in for it: refused, and the reason names it. */
+static void test_put_back_raid0(void **state)
+{
+	uint8_t *saved;
+	struct lab lab;
+
+	(void)state;
+	lab_init(&lab, RAID_0, 3, 0);
+	lab_write(&lab);
+	rig_close(&lab.rig, lab.vdisk);
+	saved = store_save(&lab, 1);
+	lab.vdisk = NULL;
+	lab_reopen(&lab, 7);
+	lab_write(&lab);
+	rig_close(&lab.rig, lab.vdisk);
+	store_put_back(&lab, 1, saved);
+	lab_refused(&lab, 7, -EAGAIN);
+	assert_non_null(strstr(lab.res.err.text, "f1"));
+	lab_fini(&lab);
+}
+
+/* Under an owner's feet: out at the next change of membership. */
+static void test_put_back_open(void **state)
+{
+	uint8_t *saved;
+	struct lab lab;
+
+	(void)state;
+	lab_init(&lab, RAID_6, 4, 2);
+	lab_write(&lab);
+	rig_close(&lab.rig, lab.vdisk);
+	saved = store_save(&lab, 1);
+	lab.vdisk = NULL;
+	lab_reopen(&lab, 0x3f);
+	store_put_back(&lab, 1, saved);
+	assert_int_equal(vdisk_member_fail(lab.vdisk, 5, NULL), 0);
+	rig_run(&lab.rig, 100);
+	vdisk_info(lab.vdisk, &lab.info);
+	assert_int_equal(lab.info.slot[1].state, MEMBER_MISSING);
+	assert_int_equal(lab.info.state, VDISK_DEGRADED);
+	shadow_check_all(&lab.sh, lab.vdisk);
 	lab_fini(&lab);
 }
 
@@ -510,6 +613,9 @@ int main(void)
 		cmocka_unit_test(test_copied),
 		cmocka_unit_test(test_two_owners),
 		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_put_back),
+		cmocka_unit_test(test_put_back_raid0),
+		cmocka_unit_test(test_put_back_open),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_rebuild_resumes),
 		cmocka_unit_test(test_verify_finds),
