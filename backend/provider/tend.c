@@ -24,6 +24,8 @@
 
 /* ---- a member that is gone ---------------------------------------------- */
 
+/* Its bdev, like those of a migration's target, is the vDisk's from the call
+ * on: also when it comes to nothing, it is not ours to close. */
 struct replace {
 	struct p_vdisk *vdisk;
 	struct vdisk_slot slot;
@@ -36,14 +38,10 @@ static void replaced(int rc, const struct err *err, struct bdev *bdev,
 	struct replace *rp = arg;
 	struct p_vdisk *v = rp->vdisk;
 	struct provider *p = v->provider;
-	struct p_drive *d;
 
 	(void)bdev;
 	v->replacing = false;
 	v->told = true;
-	d = drive_find(p, rp->slot.domain, rp->slot.drive);
-	if (rc && d)
-		stack_drop(d, rp->slot.component);
 	if (rc)
 		tell_log(p, "warn", "%s: member %u could not be replaced: %s",
 			 v->name, rp->index, err->text);
@@ -153,8 +151,6 @@ static void moved(int rc, const struct err *err, struct bdev *bdev, void *arg)
 			 "%s stays as it is, the change to %s "
 			 "failed: %s",
 			 v->name, name, err->text);
-	if (rc)
-		place_drop(p, m->slot, m->slots);
 	p->tidy = p->cluster_told = true;
 	free(m);
 	tend_soon(p);
