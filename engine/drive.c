@@ -31,7 +31,9 @@ int drive_lock(int fd, const char *path, uint64_t off, uint64_t len,
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
 		return err_set(err, -EBUSY,
-			       "%s is in use by another iodeck-agent", path);
+			       "%s is in use by an iodeck-agent: `agent stop` "
+			       "ends it",
+			       path);
 	return err_set(err, -errno, "%s: cannot lock it: %s", path,
 		       strerror(errno));
 }

@@ -158,11 +158,13 @@ static int device_users(dev_t dev, struct drive_facts *facts)
 
 	if (mount_find(dev, &m)) {
 		snprintf(facts->fstype, sizeof(facts->fstype), "%s", m.fstype);
-		return verdict(facts, DRIVE_BUSY, "is mounted on %.180s",
+		return verdict(facts, DRIVE_BUSY,
+			       "is mounted on %.180s: unmount it first",
 			       m.point);
 	}
 	if (swap_on(dev))
-		return verdict(facts, DRIVE_BUSY, "is used as swap");
+		return verdict(facts, DRIVE_BUSY,
+			       "is used as swap: swapoff frees it");
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(dev),
 		 minor(dev));
 	if (dir_first(path, holder, sizeof(holder)))
@@ -215,10 +217,11 @@ static int dir_probe(const char *path, const struct stat *st,
 		return verdict(facts, DRIVE_UNFIT, "cannot be written: %s",
 			       strerror(errno));
 	if (facts->free_bytes < DRIVE_SIZE_MIN)
-		return verdict(facts, DRIVE_UNFIT,
-			       "has %llu MiB free; a drive needs %llu",
-			       (unsigned long long)(facts->free_bytes / MIB),
-			       DRIVE_SIZE_MIN / MIB);
+		return verdict(
+			facts, DRIVE_UNFIT,
+			"has %llu MiB free; a drive needs %llu MiB or more",
+			(unsigned long long)(facts->free_bytes / MIB),
+			DRIVE_SIZE_MIN / MIB);
 	return verdict(facts, DRIVE_EMPTY, "is an empty directory");
 }
 
@@ -277,7 +280,7 @@ static int content_probe(int fd, const char *path, const struct stat *st,
 		return verdict(facts, DRIVE_UNFIT, "is read-only");
 	if (facts->size_bytes < DRIVE_SIZE_MIN)
 		return verdict(facts, DRIVE_UNFIT,
-			       "has %llu MiB; a drive needs %llu",
+			       "has %llu MiB; a drive needs %llu MiB or more",
 			       (unsigned long long)(facts->size_bytes / MIB),
 			       DRIVE_SIZE_MIN / MIB);
 	if (drive_signature(fd, facts->size_bytes, facts->fstype,
