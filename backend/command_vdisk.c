@@ -81,7 +81,11 @@ static void deleted(struct pending *p, const json_t *reply)
 
 static void moving(struct pending *p, const json_t *reply)
 {
-	if (!reply_failed(p, reply))
+	if (reply_failed(p, reply))
+		return;
+	if (json_is_false(json_object_get(reply, "moves")))
+		outcome_say(&p->outcome, "%s is so already", p->name);
+	else
 		outcome_say(&p->outcome,
 			    "%s moves to its new policy; `vdisk list` shows "
 			    "how far it is",
@@ -90,9 +94,16 @@ static void moving(struct pending *p, const json_t *reply)
 
 static void changed(struct pending *p, const json_t *reply)
 {
-	if (!reply_failed(p, reply))
-		outcome_say(&p->outcome,
-			    "%s changed; the vDisks that have it move to it",
+	size_t moves = json_array_size(json_object_get(reply, "moves"));
+
+	if (reply_failed(p, reply))
+		return;
+	if (moves)
+		outcome_say(&p->outcome, "%s changed; %zu vDisk%s move%s to it",
+			    p->name, moves, moves == 1 ? "" : "s",
+			    moves == 1 ? "s" : "");
+	else
+		outcome_say(&p->outcome, "%s changed; no vDisk has to move",
 			    p->name);
 }
 

@@ -39,11 +39,13 @@ static void link_text(struct deck *deck, const char *text)
 bool reply_failed(struct pending *p, const json_t *reply)
 {
 	const char *error;
+	json_int_t code;
 
 	if (json_is_true(json_object_get(reply, "ok")))
 		return false;
 	error = json_string_value(json_object_get(reply, "error"));
-	outcome_fail(&p->outcome, 1, "%s",
+	code = json_integer_value(json_object_get(reply, "code"));
+	outcome_fail(&p->outcome, code == -EINVAL ? 2 : 1, "%s",
 		     error ? error : "the agent refuses without a reason");
 	return true;
 }
