@@ -14,7 +14,8 @@ static struct p_vdisk *asked_vdisk(struct provider *p, const json_t *request,
 	struct p_vdisk *v = name ? vdisk_find(p, name) : NULL;
 
 	if (!v)
-		reply_fail(reply, -ENOENT, "there is no vDisk %.63s",
+		reply_fail(reply, -ENOENT,
+			   "there is no vDisk %.63s; `vdisk list` names them",
 			   name ? name : "without a name");
 	else if (v->phase == PV_BUSY)
 		reply_fail(reply, -EBUSY, "vDisk %s is busy, try again",
@@ -63,27 +64,20 @@ static void ask_vdisk_delete(struct provider *p, const json_t *request,
 		life_delete(v, life_answer, reply);
 }
 
-/* Fills what a request leaves out from what the vDisk is. */
-static int set_policy(struct provider *p, const struct p_vdisk *v,
-		      const json_t *request, const char **name,
-		      struct vdisk_policy *policy, struct err *err)
+static int no_policy(const char *name, struct err *err)
 {
-	const json_t *named = json_object_get(request, "policy");
-	const struct vdisk_policy *is = &v->info.policy;
-	const struct p_policy *has;
-	json_t *whole;
+	return err_set(err, -ENOENT,
+		       "there is no policy %.63s; `policy list` names them",
+		       name);
+}
+
+/* Fills what a request leaves out from what is. */
+static int policy_change(const struct vdisk_policy *is, const json_t *request,
+			 struct vdisk_policy *policy, struct err *err)
+{
+	json_t *whole = json_copy((json_t *)request);
 	int rc;
 
-	*name = "";
-	if (json_is_string(named)) {
-		*name = json_string_value(named);
-		has = policy_find(p, *name);
-		if (!has)
-			return err_set(err, -ENOENT, "there is no policy %.63s",
-				       *name);
-		return policy_fit(p, &has->policy, policy, err);
-	}
-	whole = json_copy((json_t *)request);
 	if (!json_object_get(whole, "raid")) {
 		json_object_set_new(whole, "raid", json_integer(is->raid));
 		if (!json_object_get(whole, "ftt"))
@@ -94,8 +88,28 @@ static int set_policy(struct provider *p, const struct p_vdisk *v,
 	if (!json_object_get(whole, "stripe_unit_bytes"))
 		json_object_set_new(whole, "stripe_unit_bytes",
 				    json_integer(is->stripe_unit_bytes));
-	rc = doc_policy(whole, policy, "vdisk_set", err);
+	rc = doc_policy(whole, policy, "policy", err);
 	json_decref(whole);
+	return rc;
+}
+
+static int set_policy(struct provider *p, const struct p_vdisk *v,
+		      const json_t *request, const char **name,
+		      struct vdisk_policy *policy, struct err *err)
+{
+	const json_t *named = json_object_get(request, "policy");
+	const struct p_policy *has;
+	int rc;
+
+	*name = "";
+	if (json_is_string(named)) {
+		*name = json_string_value(named);
+		has = policy_find(p, *name);
+		if (!has)
+			return no_policy(*name, err);
+		return policy_fit(p, &has->policy, policy, err);
+	}
+	rc = policy_change(&v->info.policy, request, policy, err);
 	return rc ? rc : policy_fit(p, policy, policy, err);
 }
 
@@ -114,7 +128,8 @@ static int move_check(const struct provider *p, const struct p_vdisk *v,
 			       v->name, name);
 	if (v->phase != PV_OPEN || v->info.state == VDISK_FAILED)
 		return err_set(err, -ENODEV, "%s is not open: %s", v->name,
-			       v->reason);
+			       v->phase == PV_OPEN ? v->info.reason
+						   : v->reason);
 	if (v->moving || v->info.state == VDISK_MIGRATING)
 		return err_set(err, -EBUSY, "%s is changing already", v->name);
 	if (v->info.state != VDISK_HEALTHY)
@@ -196,9 +211,10 @@ static void ask_vdisk_verify(struct provider *p, const json_t *request,
 	if (!v || refuse_in_run(p, "verifying", reply))
 		return;
 	if (v->phase != PV_OPEN || v->verifying) {
-		reply_fail(reply, -EBUSY, "%s is %s", v->name,
+		reply_fail(reply, -EBUSY, "%s is %s%s", v->name,
 			   v->verifying ? "being verified already"
-					: "not open");
+					: "not open: ",
+			   v->verifying ? "" : v->reason);
 		return;
 	}
 	ctx = malloc(sizeof(*ctx));
@@ -228,6 +244,34 @@ static int policy_can(struct provider *p, const char *name,
 	return 0;
 }
 
+/* With "create": a new one, false: one that is there; without, either. */
+static int policy_named(const struct provider *p, const json_t *request,
+			const char **name, struct err *err)
+{
+	const json_t *create = json_object_get(request, "create");
+	int rc = doc_name(request, "name", PLACE_NAME - 1, name, "policy", err);
+
+	if (!rc && json_is_true(create) && policy_find(p, *name))
+		return err_set(err, -EEXIST,
+			       "there is a policy %s already; `policy set` "
+			       "changes it",
+			       *name);
+	if (!rc && json_is_false(create) && !policy_find(p, *name))
+		return no_policy(*name, err);
+	return rc;
+}
+
+/* What is left out stays as it is; a new level has defaults of its own. */
+static int policy_read(const struct provider *p, const char *name,
+		       const json_t *request, struct vdisk_policy *policy,
+		       struct err *err)
+{
+	const struct p_policy *has = policy_find(p, name);
+
+	return has ? policy_change(&has->policy, request, policy, err)
+		   : doc_policy(request, policy, "policy", err);
+}
+
 static void ask_policy_set(struct provider *p, const json_t *request,
 			   struct reply *reply)
 {
@@ -237,9 +281,9 @@ static void ask_policy_set(struct provider *p, const json_t *request,
 	const char *name;
 	int rc;
 
-	rc = doc_name(request, "name", 63, &name, "policy_set", &err);
+	rc = policy_named(p, request, &name, &err);
 	if (!rc)
-		rc = doc_policy(request, &policy, "policy_set", &err);
+		rc = policy_read(p, name, request, &policy, &err);
 	if (!rc)
 		rc = policy_fit(p, &policy, &fit, &err);
 	if (!rc)
@@ -268,11 +312,12 @@ static void ask_policy_delete(struct provider *p, const json_t *request,
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
 	struct p_policy *has = name ? policy_find(p, name) : NULL;
+	struct err err = { 0 };
 	char gone[64];
 
 	if (!has) {
-		reply_fail(reply, -ENOENT, "there is no policy %.63s",
-			   name ? name : "without a name");
+		no_policy(name ? name : "without a name", &err);
+		reply_err(reply, &err);
 		return;
 	}
 	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)

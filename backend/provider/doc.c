@@ -26,8 +26,8 @@ int doc_name(const json_t *j, const char *key, size_t max, const char **name,
 	    strspn(s, "abcdefghijklmnopqrstuvwxyz"
 		      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != len)
 		return err_set(err, -EINVAL,
-			       "%s: \"%s\" must be a name of 1 to %zu letters, "
-			       "digits, dots, dashes and underlines",
+			       "%s: \"%s\" must be 1 to %zu letters, digits, "
+			       "'.', '_' or '-', the first neither '.' nor '-'",
 			       where, key, max);
 	*name = s;
 	return 0;
@@ -208,7 +208,7 @@ static int read_policies(struct provider *p, const json_t *list,
 		int rc;
 
 		snprintf(where, sizeof(where), "cluster.policies[%zu]", k);
-		rc = doc_name(one, "name", 63, &name, where, err);
+		rc = doc_name(one, "name", PLACE_NAME - 1, &name, where, err);
 		if (!rc)
 			rc = doc_policy(one, &policy, where, err);
 		if (!rc)

@@ -131,6 +131,21 @@ static int set_slow(struct p_domain *dom, struct p_drive *d, const char *value,
 	return rc;
 }
 
+/* What is held back or slowed on purpose holds up no end. */
+void faults_end(struct provider *p)
+{
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t n = 0; n < p->domain[k].drives; n++) {
+			struct p_drive *d = &p->domain[k].drive[n];
+
+			if (!d->link)
+				continue;
+			hub_stall(&d->hub, 0);
+			d->slow_ns = 0;
+			shape_use(d);
+		}
+}
+
 /* ---- orders ------------------------------------------------------------- */
 
 static int target_find(struct provider *p, const struct order *o,

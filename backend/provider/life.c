@@ -123,6 +123,7 @@ static void opened(int rc, const struct err *err, struct bdev *bdev, void *arg)
 
 	if (!rc) {
 		now_open(v, bdev);
+		policy_intend(v);
 	} else {
 		place_drop(v->provider, l->slot, l->slots);
 		v->phase = PV_SHUT;
@@ -177,6 +178,7 @@ static void created(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	}
 	place_undo(p, l->slot, l->slots);
 	l->vdisk = NULL;
+	tell_vdisk_gone(p, v->name); /* an attach may have told of it */
 	vdisk_remove(v);
 	l->done(rc, err, l->arg);
 	free(l);
@@ -196,7 +198,9 @@ static int create_policy(struct provider *p, const json_t *spec,
 		*name = json_string_value(j);
 		named = policy_find(p, *name);
 		if (!named)
-			return err_set(err, -ENOENT, "there is no policy %.63s",
+			return err_set(err, -ENOENT,
+				       "there is no policy %.63s; `policy "
+				       "list` names them",
 				       *name);
 		*policy = named->policy;
 	} else {
@@ -208,7 +212,7 @@ static int create_policy(struct provider *p, const json_t *spec,
 static int create_check(struct life *l, struct provider *p, const json_t *spec,
 			const char **name, const char **policy, struct err *err)
 {
-	int rc = doc_name(spec, "name", 32, name, "vdisk", err);
+	int rc = doc_name(spec, "name", PLACE_NAME - 1, name, "vdisk", err);
 
 	if (!rc && vdisk_find(p, *name))
 		rc = err_set(err, -EEXIST, "there is a vDisk %s already",
@@ -216,10 +220,10 @@ static int create_check(struct life *l, struct provider *p, const json_t *spec,
 	if (!rc)
 		rc = doc_bytes(spec, "size_bytes", 0, &l->size_bytes, "vdisk",
 			       err);
-	if (!rc && (!l->size_bytes || l->size_bytes % 4096))
+	if (!rc && (l->size_bytes < MIB || l->size_bytes % 4096))
 		rc = err_set(err, -EINVAL,
-			     "vdisk %s: the size must be a multiple of 4096 "
-			     "bytes, not %llu",
+			     "vdisk %s: the size must be 1 MiB or more and a "
+			     "multiple of 4096 bytes, not %llu",
 			     *name, (unsigned long long)l->size_bytes);
 	if (!rc)
 		rc = create_policy(p, spec, policy, &l->policy, err);
@@ -253,9 +257,42 @@ void life_create(struct provider *p, const json_t *spec, life_done_fn *done,
 
 /* ---- close, delete ------------------------------------------------------ */
 
+static bool part_known(const struct p_vdisk *v, const char *component)
+{
+	for (size_t k = 0; k < v->parts; k++)
+		if (!strcmp(v->part[k].component, component))
+			return true;
+	return false;
+}
+
+/* Those of a migration's target are known by their names alone. */
+static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
+{
+	struct drive_component *list = NULL;
+	size_t count = 0;
+
+	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+		return;
+	for (size_t k = 0; k < count && v->parts < PARTS_MAX; k++) {
+		struct p_part *part = &v->part[v->parts];
+
+		if (!component_of(list[k].id, v->name) ||
+		    part_known(v, list[k].id))
+			continue;
+		part->drive = d;
+		part->epoch = 0;
+		part->bytes = list[k].size_bytes;
+		memcpy(part->component, list[k].id, sizeof(part->component));
+		v->parts++;
+	}
+	free(list);
+}
+
 /* Where its members are, for opening it again. */
 static void parts_keep(struct p_vdisk *v)
 {
+	struct provider *p = v->provider;
+
 	v->parts = 0;
 	for (unsigned k = 0; k < v->info.slots; k++) {
 		const struct vdisk_slot *slot = &v->info.slot[k];
@@ -273,6 +310,11 @@ static void parts_keep(struct p_vdisk *v)
 		       sizeof(part->component));
 		v->parts++;
 	}
+	if (!v->moving && v->info.state != VDISK_MIGRATING)
+		return;
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t d = 0; d < p->domain[k].drives; d++)
+			parts_by_name(v, &p->domain[k].drive[d]);
 }
 
 static void closed(void *arg)

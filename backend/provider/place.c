@@ -19,14 +19,15 @@ uint64_t slot_bytes(const struct vdisk_policy *policy, uint64_t size_bytes,
 }
 
 /* The emptiest drive of a domain that has room; NULL: none. */
-static struct p_drive *domain_drive(const struct p_domain *dom, uint64_t bytes)
+static struct p_drive *domain_drive(const struct p_domain *dom, uint64_t bytes,
+				    const struct p_drive * not )
 {
 	struct p_drive *best = NULL;
 
 	for (size_t k = 0; k < dom->drives; k++) {
 		struct p_drive *d = &dom->drive[k];
 
-		if (drive_is_there(d) && drive_free(d) >= bytes &&
+		if (d != not &&drive_is_there(d) && drive_free(d) >= bytes &&
 		    (!best || drive_free(d) > drive_free(best)))
 			best = d;
 	}
@@ -42,11 +43,12 @@ static bool domain_taken(const struct vdisk_slot *slot, unsigned slots,
 	return false;
 }
 
-/* The emptiest drive in a domain that no slot but `except` is in. */
+/* The emptiest drive in a domain that no slot but `except` is in; never the
+ * drive `not`. */
 static struct p_drive *drive_choose(const struct provider *p,
 				    const struct vdisk_slot *slot,
 				    unsigned slots, unsigned except,
-				    uint64_t bytes)
+				    const struct p_drive * not, uint64_t bytes)
 {
 	struct p_drive *best = NULL;
 
@@ -55,7 +57,7 @@ static struct p_drive *drive_choose(const struct provider *p,
 
 		if (domain_taken(slot, slots, except, p->domain[k].name))
 			continue;
-		d = domain_drive(&p->domain[k], bytes);
+		d = domain_drive(&p->domain[k], bytes, not );
 		if (d && (!best || drive_free(d) > drive_free(best)))
 			best = d;
 	}
@@ -135,7 +137,8 @@ int place_slots(struct provider *p, const char *vdisk,
 
 	for (k = 0; k < needed && !rc; k++) {
 		uint64_t bytes = slot_bytes(policy, size_bytes, k);
-		struct p_drive *d = drive_choose(p, slot, k, UINT32_MAX, bytes);
+		struct p_drive *d =
+			drive_choose(p, slot, k, UINT32_MAX, NULL, bytes);
 
 		rc = d ? slot_make(p, d, vdisk, k, bytes, &slot[k], err)
 		       : no_room(p, policy, needed, bytes, err);
@@ -154,13 +157,12 @@ int place_spare(struct provider *p, const struct vdisk_info *info,
 		unsigned index, struct vdisk_slot *slot, struct err *err)
 {
 	uint64_t bytes = slot_bytes(&info->policy, info->size_bytes, index);
-	struct p_drive *d =
-		drive_choose(p, info->slot, info->slots, index, bytes);
-
 	/* not the very drive it failed on */
-	if (d && !strcmp(d->domain->name, info->slot[index].domain) &&
-	    !strcmp(d->name, info->slot[index].drive))
-		d = NULL;
+	struct p_drive *d = drive_choose(p, info->slot, info->slots, index,
+					 drive_find(p, info->slot[index].domain,
+						    info->slot[index].drive),
+					 bytes);
+
 	if (!d)
 		return err_set(err, -ENOSPC,
 			       "no spare drive for member %u of %s: it takes "

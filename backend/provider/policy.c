@@ -124,6 +124,23 @@ void memory_vdisks(struct provider *p)
 	json_decref(memory);
 }
 
+/* Cut short before its migration began: what its policy says is still to be.
+ * More fault domains than there were are no reason to move. */
+void policy_intend(struct p_vdisk *v)
+{
+	const struct p_policy *has = policy_find(v->provider, v->policy);
+	struct vdisk_policy fit, is = v->info.policy;
+
+	if (!has || policy_fit(v->provider, &has->policy, &fit, NULL))
+		return;
+	if (!has->policy.k && is.raid == fit.raid)
+		is.k = fit.k;
+	if (policy_same(&fit, &is))
+		return;
+	v->wanted = true;
+	v->want = fit;
+}
+
 static json_t *memory_json(const struct provider *p)
 {
 	json_t *policies = json_array(), *vdisks = json_object();

@@ -272,6 +272,8 @@ void provider_close(struct provider *p, void (*closed)(void *arg), void *arg)
 	p->closing = true;
 	p->closed = closed;
 	p->closed_arg = arg;
+	if (!p->opening)
+		faults_end(p);
 	tend_stop(p);
 	timer_cancel(p->reactor, &p->usage);
 	p->shut.fn = shut_run;
@@ -300,7 +302,8 @@ int provider_run_set(struct provider *p, bool running, struct err *err)
 		return err_set(err, -EBUSY, "cluster %s is being opened",
 			       p->name);
 	for (const struct p_vdisk *v = p->vdisks; running && v; v = v->next)
-		if (v->moving || v->wanted || v->verifying ||
+		if (v->moving || v->verifying ||
+		    (v->wanted && v->info.state == VDISK_HEALTHY) ||
 		    (v->phase == PV_OPEN && v->info.state == VDISK_MIGRATING))
 			return err_set(err, -EBUSY,
 				       "vDisk %s is %s: run when that is done",

@@ -205,9 +205,14 @@ void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg);
 /* To SHUT, keeping in mind where its parts are. */
 void life_close(struct p_vdisk *v, life_done_fn *done, void *arg);
 
+/* ---- fault.c ------------------------------------------------------------ */
+void faults_end(struct provider *p);
+
 /* ---- tend.c ------------------------------------------------------------- */
 void tend_start(struct provider *p);
 void tend_stop(struct provider *p);
+/* "db1.18c7f2a90b41d0.3" is a component of db1. */
+bool component_of(const char *component, const char *vdisk);
 /* Looks at everything soon. */
 void tend_soon(struct provider *p);
 
@@ -219,6 +224,8 @@ int policy_put(struct provider *p, const char *name,
 int policy_fit(const struct provider *p, const struct vdisk_policy *policy,
 	       struct vdisk_policy *fit, struct err *err);
 bool policy_same(const struct vdisk_policy *a, const struct vdisk_policy *b);
+/* A vDisk just opened, whose policy is not the one it has by name, migrates. */
+void policy_intend(struct p_vdisk *v);
 /* What was set and given in earlier lives of this cluster. */
 void memory_read(struct provider *p);
 void memory_vdisks(struct provider *p);

@@ -166,10 +166,10 @@ static void drive_look(struct scan *s, struct p_drive *d)
 		d->used_bytes += list[k].size_bytes;
 	if (!rc)
 		drive_facts(drive, &facts);
-	d->size_bytes = d->most_bytes ? d->most_bytes
-			: d->kind == DRIVE_DIR
-				? d->used_bytes + facts.free_bytes
-				: facts.size_bytes;
+	d->size_bytes = d->kind == DRIVE_DIR ? d->used_bytes + facts.free_bytes
+					     : facts.size_bytes;
+	if (d->most_bytes && d->most_bytes < d->size_bytes)
+		d->size_bytes = d->most_bytes;
 	free(list);
 	drive_close(drive);
 	if (rc)

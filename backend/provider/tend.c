@@ -238,9 +238,13 @@ static void reopen_tend(struct p_vdisk *v)
 
 	bool held = p->running || v->moving || v->replacing || v->verifying;
 
-	if (v->phase == PV_OPEN && !held &&
-	    (is_cut_off(v) || (v->info.state == VDISK_FAILED &&
-			       v->shut_serial != p->drive_serial)))
+	if (v->phase == PV_OPEN && !held && is_cut_off(v)) {
+		/* the attempt to open it says what it lacks */
+		life_close(v, shut_again, v);
+		v->shut_serial = 0;
+	} else if (v->phase == PV_OPEN && !held &&
+		   v->info.state == VDISK_FAILED &&
+		   v->shut_serial != p->drive_serial)
 		life_close(v, shut_again, v);
 	else if (v->phase == PV_SHUT && v->parts &&
 		 v->shut_serial != p->drive_serial)
@@ -258,8 +262,7 @@ static bool slots_have(const struct vdisk_slot *slot, unsigned slots,
 	return false;
 }
 
-/* "db1.18c7f2a90b41d0.3" is a component of db1. */
-static bool component_of(const char *component, const char *vdisk)
+bool component_of(const char *component, const char *vdisk)
 {
 	size_t len = strlen(component);
 	unsigned dots = 0;
@@ -358,6 +361,8 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 				     v->info.state != VDISK_FAILED;
 		     k++)
 			member_tend(v, k, now);
+		if (policy_same(&v->want, &v->info.policy))
+			v->wanted = false; /* a resumed migration got there */
 		if (v->wanted && !p->running && !v->replacing &&
 		    v->info.state == VDISK_HEALTHY && !any_moves(p))
 			move_start(v);

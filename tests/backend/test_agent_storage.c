@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What an operator does to storage under the real daemon: names and policies
+ * that are taken, drives that go while others come back, labels that are
+ * spoilt, ends while something is held up.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/base.h"
+#include "lab.h"
+
+static int setup(void **state)
+{
+	struct lab *lab = calloc(1, sizeof(*lab));
+
+	lab_open(lab);
+	*state = lab;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	lab_close(*state);
+	free(*state);
+	return 0;
+}
+
+static void nap_ms(long ms)
+{
+	const struct timespec nap = { .tv_nsec = ms * 1000000 };
+
+	nanosleep(&nap, NULL);
+}
+
+static void attach(struct hears *h, struct lab *lab)
+{
+	hears_open(h, lab,
+		   &(struct hears_opts) { .spawn = true, .acks = true });
+	assert_int_equal(h->state, LINK_UP);
+}
+
+static void refused(struct hears *h, const char *what, json_t *body, int code,
+		    const char *why)
+{
+	const json_t *answer = hears_ask(h, what, body);
+	const char *error = json_string_value(json_object_get(answer, "error"));
+
+	if (json_integer_value(json_object_get(answer, "code")) != code ||
+	    !error || !strstr(error, why))
+		fail_msg("%s: %lld \"%s\", not %d \"%s\"", what,
+			 json_integer_value(json_object_get(answer, "code")),
+			 error ? error : "", code, why);
+}
+
+static void fault(struct hears *h, const char *text)
+{
+	hears_ask_ok(h, "fault", json_pack("{s:s}", "text", text));
+}
+
+static json_t *vdisk(const char *name, int mib, int raid)
+{
+	return json_pack("{s:s, s:i, s:i}", "name", name, "size_bytes",
+			 mib << 20, "raid", raid);
+}
+
+static json_t *policy(const char *name, int raid, bool create)
+{
+	return json_pack("{s:s, s:i, s:b}", "name", name, "raid", raid,
+			 "create", create);
+}
+
+/* ---- what the newest event of db1 says ----------------------------------- */
+
+static const char *word(struct hears *h, const char *member)
+{
+	const char *text = json_string_value(
+		json_object_get(hears_find(h, "vdisk", "name", "db1"), member));
+
+	return text ? text : "";
+}
+
+static json_int_t number(struct hears *h, const char *member)
+{
+	return json_integer_value(
+		json_object_get(hears_find(h, "vdisk", "name", "db1"), member));
+}
+
+static bool is_healthy(struct hears *h)
+{
+	return !strcmp(word(h, "state"), "healthy");
+}
+
+static bool is_degraded(struct hears *h)
+{
+	return !strcmp(word(h, "state"), "degraded");
+}
+
+static bool is_offline(struct hears *h)
+{
+	return !strcmp(word(h, "state"), "offline");
+}
+
+static bool says_what_to_do(struct hears *h)
+{
+	return is_offline(h) && strstr(word(h, "reason"), "bring back");
+}
+
+static bool is_raid5(struct hears *h)
+{
+	return is_healthy(h) && number(h, "raid") == 5;
+}
+
+/* Domain of a member; a text of the event's. */
+static const char *member_at(struct hears *h, size_t k, const char *what)
+{
+	const json_t *members = json_object_get(
+		hears_find(h, "vdisk", "name", "db1"), "members");
+
+	return json_string_value(
+		json_object_get(json_array_get(members, k), what));
+}
+
+static void verify(struct hears *h)
+{
+	const json_t *answer =
+		hears_ask(h, "vdisk_verify", json_pack("{s:s}", "name", "db1"));
+
+	assert_true(json_is_true(json_object_get(answer, "ok")));
+	assert_int_equal(
+		json_integer_value(json_object_get(answer, "mismatches")), 0);
+}
+
+/* ---- names and policies ---------------------------------------------------
+ */
+
+static void test_names(void **state)
+{
+	static const char *const bad[] = { "",
+					   ".a",
+					   "-a",
+					   "a b",
+					   "a/b",
+					   "a\nb",
+					   "abcdefghijklmnopqrstuvwxyz012345" };
+	struct hears h;
+
+	attach(&h, *state);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 5, 64));
+	for (size_t k = 0; k < array_len(bad); k++) {
+		refused(&h, "vdisk_create", vdisk(bad[k], 8, 1), -EINVAL,
+			"1 to 31 letters");
+		refused(&h, "policy_set", policy(bad[k], 1, true), -EINVAL,
+			"1 to 31 letters");
+	}
+	refused(&h, "vdisk_create", vdisk("db1", 0, 1), -EINVAL, "1 MiB");
+	refused(&h, "vdisk_create", vdisk("db1", 8, 6), -ENOSPC,
+		"needs 6 fault domains, there are 5");
+	hears_ask_ok(&h, "vdisk_create",
+		     vdisk("abcdefghijklmnopqrstuvwxyz01234", 1, 1));
+	hears_ask_ok(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1));
+	refused(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1), -EEXIST, "already");
+	hears_close(&h);
+}
+
+/* A policy is made once and changed by name; what a change leaves out stays. */
+static void test_policy_change(void **state)
+{
+	const json_t *event;
+	struct hears h;
+
+	attach(&h, *state);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 5, 64));
+	hears_ask_ok(&h, "policy_set", policy("gold", 1, true));
+	refused(&h, "policy_set", policy("gold", 5, true), -EEXIST, "already");
+	refused(&h, "policy_set", policy("silver", 5, false), -ENOENT,
+		"policy list");
+	refused(&h, "policy_delete", json_pack("{s:s}", "name", "silver"),
+		-ENOENT, "policy list");
+	hears_ask_ok(&h, "policy_set",
+		     json_pack("{s:s, s:i, s:b}", "name", "gold", "ftt", 2,
+			       "create", 0));
+	hears_ask_ok(&h, "policy_set",
+		     json_pack("{s:s, s:i, s:b}", "name", "gold",
+			       "stripe_unit_bytes", 131072, "create", 0));
+	event = hears_find(&h, "policy", "name", "gold");
+	assert_int_equal(json_integer_value(json_object_get(event, "raid")), 1);
+	assert_int_equal(json_integer_value(json_object_get(event, "ftt")), 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(event, "stripe_unit_bytes")),
+		131072);
+	hears_close(&h);
+}
+
+/* Ended between the word and the deed: the policy a vDisk has by name is what
+ * it moves to when it is opened. */
+static void test_policy_intended(void **state)
+{
+	struct lab *lab = *state;
+	char command[256];
+	struct hears h;
+
+	attach(&h, lab);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 5, 64));
+	hears_ask_ok(&h, "policy_set", policy("gold", 1, true));
+	hears_ask_ok(&h, "vdisk_create",
+		     json_pack("{s:s, s:i, s:s}", "name", "db1", "size_bytes",
+			       8 << 20, "policy", "gold"));
+	hears_ask_ok(&h, "cluster_close", NULL);
+	snprintf(command, sizeof(command),
+		 "sed -i 's/\"raid\": 1/\"raid\": 5/' '%s'/t/cluster-*.json",
+		 lab->state);
+	assert_int_equal(system(command), 0);
+	json_array_clear(h.event);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 5, 64));
+	assert_true(hears_until(&h, is_raid5, 30));
+	assert_string_equal(word(&h, "policy"), "gold");
+	verify(&h);
+	hears_close(&h);
+}
+
+/* ---- drives -------------------------------------------------------------- */
+
+/*
+ * A member's drive comes back slowly, and before it is admitted the others go:
+ * the replacement fails in the middle, and so does the vDisk. It is whole again
+ * when they return.
+ */
+static void test_gone_while_replacing(void **state)
+{
+	char back[80], stall[96], text[96];
+	struct hears h;
+
+	attach(&h, *state);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
+	assert_true(hears_until(&h, is_healthy, 10));
+	snprintf(back, sizeof(back), "drive %s:%s", member_at(&h, 0, "domain"),
+		 member_at(&h, 0, "drive"));
+	snprintf(text, sizeof(text), "%s offline", back);
+	fault(&h, text);
+	assert_true(hears_until(&h, is_degraded, 10));
+	snprintf(stall, sizeof(stall), "%s stall 600ms", back);
+	fault(&h, stall);
+	snprintf(text, sizeof(text), "%s online", back);
+	fault(&h, text);
+	for (int k = 0; k < 6; k++) /* its label is being read by now */
+		hears_turn(&h);
+	for (int k = 1; k <= 3; k++) {
+		snprintf(text, sizeof(text), "domain n%d offline", k);
+		if (strncmp(back + 6, text + 7, 2) != 0)
+			fault(&h, text);
+	}
+	assert_true(hears_until(&h, says_what_to_do, 20));
+	for (int k = 1; k <= 3; k++) {
+		snprintf(text, sizeof(text), "domain n%d online", k);
+		fault(&h, text);
+	}
+	assert_true(hears_until(&h, is_healthy, 30));
+	verify(&h);
+	hears_close(&h);
+}
+
+/* Nothing held up on purpose holds up the end. */
+static void test_end_in_stall(void **state)
+{
+	struct hears h;
+
+	attach(&h, *state);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
+	fault(&h, "domain n1 stall 300s");
+	fault(&h, "domain n2 stall 300s");
+	fault(&h, "domain n3 slow 300s");
+	hears_ask_ok(&h, "quit", NULL);
+	assert_true(hears_until(&h, link_is_down, 20));
+	for (int k = 0; k < 1000 && lab_pid(*state); k++)
+		nap_ms(20);
+	assert_int_equal(lab_pid(*state), 0);
+	hears_close(&h);
+}
+
+/* ---- labels ---------------------------------------------------------------
+ */
+
+#define LABELS_BYTES 16384
+
+/* The component file of member 0; its labels are read or written whole. */
+static void labels(const struct lab *lab, const char *domain, const char *drive,
+		   uint8_t *buf, bool write)
+{
+	char path[400], dir_path[128];
+	const struct dirent *de;
+	DIR *dir;
+	int fd = -1;
+
+	snprintf(dir_path, sizeof(dir_path), "%s/%s/%s", lab->dir, domain,
+		 drive);
+	dir = opendir(dir_path);
+	assert_non_null(dir);
+	while (fd < 0 && (de = readdir(dir))) {
+		if (!strstr(de->d_name, ".component"))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir_path, de->d_name);
+		fd = open(path, O_RDWR);
+	}
+	closedir(dir);
+	assert_true(fd >= 0); /* also: nobody has deleted it */
+	assert_int_equal(write ? pwrite(fd, buf, LABELS_BYTES, 0)
+			       : pread(fd, buf, LABELS_BYTES, 0),
+			 LABELS_BYTES);
+	close(fd);
+}
+
+/* Spoilt where nothing can stand in for it: the vDisk stays closed and its
+ * data stays; with the labels put right it is whole. */
+static void test_spoilt_label(void **state)
+{
+	uint8_t good[LABELS_BYTES], bad[LABELS_BYTES];
+	struct lab *lab = *state;
+	char domain[32], drive[32];
+	struct hears h;
+
+	attach(&h, lab);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 0));
+	assert_true(hears_until(&h, is_healthy, 10));
+	snprintf(domain, sizeof(domain), "%s", member_at(&h, 0, "domain"));
+	snprintf(drive, sizeof(drive), "%s", member_at(&h, 0, "drive"));
+	hears_ask_ok(&h, "cluster_close", NULL);
+	json_array_clear(h.event);
+	labels(lab, domain, drive, good, false);
+	memset(bad, 0x5a, sizeof(bad));
+	labels(lab, domain, drive, bad, true);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
+	assert_true(hears_until(&h, is_offline, 10));
+	assert_non_null(strstr(word(&h, "reason"), domain));
+	hears_ask_ok(&h, "cluster_close", NULL);
+	json_array_clear(h.event);
+	labels(lab, domain, drive, good, true);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
+	assert_true(hears_until(&h, is_healthy, 10));
+	hears_close(&h);
+}
+
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_names),           TEST(test_policy_change),
+		TEST(test_policy_intended), TEST(test_gone_while_replacing),
+		TEST(test_end_in_stall),    TEST(test_spoilt_label),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
