@@ -22,7 +22,7 @@ struct point_stats {
 	bool saturated; /* achieved < 98 % of what was due */
 	bool generator_bound;
 	bool host_bound; /* its CPUs were full for a quarter of the time */
-	bool partial; /* running, or cut short */
+	bool partial;    /* running, or cut short */
 	/* half-widths of the 95 % interval of iops and of mean latency, as a
 	 * share of the mean, by batch means over the intervals; NAN below 6 */
 	double iops_ci, latency_ci;
