@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The rate is measured between two pairs of (counter, CLOCK_MONOTONIC), at
- * first a millisecond apart (some 30 ppm), later tenths of a second to tens of
- * seconds (under 1 ppm). Anchoring sets the clock forward to CLOCK_MONOTONIC
- * and never back: ahead of it, it goes on at the true rate.
+ * first a millisecond apart, later tenths of a second to tens of seconds (under
+ * 1 ppm). A rate is trusted for as long as it was measured over, at most a
+ * tenth of a second: so the clock is never off by more than the pairs were,
+ * some hundred nanoseconds, though the host was crowded when it began.
+ * Anchoring sets the clock forward to CLOCK_MONOTONIC and never back: ahead of
+ * it, it goes on at the true rate.
  */
 #include "engine/reactor_clock.h"
 
@@ -68,14 +71,16 @@ static bool tsc_trusted(void)
 static void rate_set(struct rclock *clock, uint64_t tsc, uint64_t ns)
 {
 	const uint64_t ticks = tsc - clock->rate_tsc;
+	uint64_t sync_ns;
 
 	if (!ticks || ns <= clock->rate_ns)
 		return;
 	clock->mult =
 		(uint64_t)((((unsigned __int128)(ns - clock->rate_ns)) << 32) /
 			   ticks);
+	sync_ns = ns - clock->rate_ns < SYNC_NS ? ns - clock->rate_ns : SYNC_NS;
 	clock->sync_ticks =
-		(uint64_t)(((unsigned __int128)SYNC_NS << 32) / clock->mult);
+		(uint64_t)(((unsigned __int128)sync_ns << 32) / clock->mult);
 }
 
 static void calibrate(void)

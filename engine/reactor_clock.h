@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A clock that costs a time stamp counter read (about 10 ns) and follows
- * CLOCK_MONOTONIC: ten times a second it is anchored to it anew, so it is off
+ * CLOCK_MONOTONIC: at least ten times a second it is anchored to it anew: off
  * by well under a microsecond. Where the counter is not invariant it is
  * clock_gettime().
  */
