@@ -306,11 +306,17 @@ unsigned op_sources(const struct op *op, unsigned avoid)
 	return mask;
 }
 
+/* Its member has not failed since, nor has another taken the slot. */
+static bool mio_here(const struct mio *mio)
+{
+	return mio->op->vs->member[mio->member].bdev == mio->bdev;
+}
+
 static void mio_failed(struct mio *mio)
 {
 	struct op *op = mio->op;
 	struct vset *vs = op->vs;
-	const bool here = vs->member[mio->member].bdev == mio->bdev;
+	const bool here = mio_here(mio);
 
 	if (mio->io.op == BDEV_READ) {
 		op->bad |= 1u << mio->chunk;
@@ -333,6 +339,8 @@ static void mio_done(struct io *io)
 		vs->member[mio->member].reads--;
 	if (id_unlikely(io->result))
 		mio_failed(mio);
+	else if (id_unlikely(!mio_here(mio)) && io->op == BDEV_READ)
+		op->bad |= 1u << mio->chunk; /* it may have dropped writes */
 	if (--op->pending)
 		return;
 	op_run(op, op->step);
