@@ -12,7 +12,8 @@
  * below goes to it as to any member, and there is no row in between.
  *
  * The mark is written into the labels after a flush, now and then, so that a
- * rebuild goes on there after a restart.
+ * rebuild goes on there after a restart. A resync, too, is over only once what
+ * it wrote is durable: the first copy may go then, and power with it.
  */
 #include <string.h>
 
@@ -197,19 +198,31 @@ static void walk_saved(struct req *req)
 		if (w->row < vs->rows)
 			vset_dirty(vs);
 	}
+	if (w->kind == WALK_RESYNC && req->result)
+		w->result = req->result;
+	else if (w->kind == WALK_RESYNC)
+		vs->resync_rows = w->row;
 	timer_arm(vs->reactor, &w->timer, reactor_now(vs->reactor));
+}
+
+static bool walk_save_due(const struct vset *vs)
+{
+	const struct walk *w = &vs->walk;
+	uint64_t step = vs->rows / PERSIST_PARTS + 1;
+
+	if (step > PERSIST_BYTES / vs->unit)
+		step = PERSIST_BYTES / vs->unit;
+	if (w->stop || vs->failed || w->row == w->persist_row)
+		return false;
+	return (w->kind == WALK_REBUILD && w->row - w->persist_row >= step) ||
+	       (w->kind != WALK_VERIFY && w->row == vs->rows);
 }
 
 static bool walk_save(struct vset *vs)
 {
 	struct walk *w = &vs->walk;
-	uint64_t step = vs->rows / PERSIST_PARTS + 1;
 
-	if (step > PERSIST_BYTES / vs->unit)
-		step = PERSIST_BYTES / vs->unit;
-	if (w->kind != WALK_REBUILD || w->stop || vs->failed ||
-	    (w->row < vs->rows && w->row - w->persist_row < step) ||
-	    w->row == w->persist_row)
+	if (!walk_save_due(vs))
 		return false;
 	w->persist_row = w->row;
 	w->flush = (struct req) { .op = BDEV_FLUSH, .done = walk_saved };
@@ -226,7 +239,7 @@ static void batch_end(struct vset *vs)
 		w->row += w->batch;
 		if (w->kind == WALK_REBUILD && m)
 			m->mark_rows = w->row;
-		if (w->kind == WALK_RESYNC)
+		if (w->kind == WALK_RESYNC && w->row < vs->rows)
 			vs->resync_rows = w->row;
 		walk_speed(vs, (uint64_t)w->batch * vs->unit);
 	}
