@@ -400,9 +400,10 @@ static void info_state(const struct vdisk *vd, struct vdisk_info *info)
 	bool whole = true;
 
 	for (unsigned i = 0; i < vs->slots; i++) {
-		whole = whole && vs->member[i].state == MEMBER_OK;
-		rebuilding =
-			rebuilding || vs->member[i].state == MEMBER_REBUILDING;
+		const enum member_state state = info->slot[i].state;
+
+		whole = whole && state == MEMBER_OK;
+		rebuilding = rebuilding || state == MEMBER_REBUILDING;
 	}
 	if (vs->failed)
 		info->state = VDISK_FAILED;

@@ -166,11 +166,26 @@ unsigned vset_data_gone(const struct vset *vs)
 	return gone;
 }
 
+/*
+ * Told to others: a member is whole again only once the labels say so, for
+ * they are what the next opening goes by.
+ */
+static enum member_state state_told(const struct vset *vs, unsigned i)
+{
+	const struct member *m = &vs->member[i];
+
+	if (m->state == MEMBER_OK &&
+	    (vs->label.member[i].state != MEMBER_OK || !m->labelled))
+		return MEMBER_REBUILDING;
+	return m->state;
+}
+
 unsigned vset_failures_left(const struct vset *vs)
 {
-	const unsigned gone = vset_data_gone(vs);
-	unsigned labels = 0, left;
+	unsigned gone = 0, labels = 0, left;
 
+	for (unsigned i = 0; i < vs->width; i++)
+		gone += state_told(vs, i) != MEMBER_OK;
 	if (vs->failed || gone >= vs->m)
 		return 0;
 	for (unsigned i = 0; i < vs->slots; i++)
@@ -194,7 +209,7 @@ void vset_slot_fill(const struct vset *vs, unsigned i, struct vdisk_slot *slot)
 	memcpy(slot->drive, l->drive, sizeof(slot->drive));
 	memcpy(slot->component, l->component, sizeof(slot->component));
 	slot->role = (enum member_role)l->role;
-	slot->state = vs->member[i].state;
+	slot->state = state_told(vs, i);
 }
 
 void vset_dirty(struct vset *vs)
