@@ -58,6 +58,17 @@ static const struct label *set_newest(const struct opener *op,
 	return newest;
 }
 
+/* Its target says more than that it is one: the set has moved, also where
+ * the labels that say so are not there. */
+static bool set_left(struct opener *op, const struct label *label)
+{
+	const struct label *target = set_newest(op, label->peer);
+
+	return label->set_state == SET_MOVED ||
+	       (label->set_state == SET_COPYING && target &&
+		target->set_state != SET_TARGET);
+}
+
 static void opener_closed_one(void *arg)
 {
 	(void)arg;
@@ -89,7 +100,7 @@ static void opener_retired(struct opener *op, struct vdisk *vd)
 		if (!labelled(c) || vd->retired == VDISK_MEMBERS_MAX)
 			continue;
 		l = set_newest(op, c->lio.label.set);
-		if (l->set_state != SET_MOVED ||
+		if (!set_left(op, l) ||
 		    memcmp(l->peer, op->vs->label.set, 16) != 0)
 			continue;
 		vd->retired_slot[vd->retired] = c->slot;
@@ -278,7 +289,7 @@ static const struct label *set_choose(struct opener *op)
 		l = set_newest(op, op->c[i].lio.label.set);
 		if (!set_quorum(op, l))
 			continue;
-		if (l->set_state == SET_MOVED)
+		if (set_left(op, l))
 			moved = l;
 		else if (l->set_state != SET_TARGET && !best)
 			best = l;
