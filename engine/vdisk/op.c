@@ -329,6 +329,20 @@ static void mio_failed(struct mio *mio)
 		vset_member_failed(vs, mio->member, mio->io.result);
 }
 
+/* A member without FUA: what was written is made durable by a flush. */
+static bool mio_flush(struct mio *mio)
+{
+	mio->flush = false;
+	if (!mio_here(mio))
+		return false;
+	mio->io.op = BDEV_FLUSH;
+	mio->io.off = 0;
+	mio->io.len = 0;
+	mio->io.buf = NULL;
+	bdev_submit(mio->bdev, &mio->io);
+	return true;
+}
+
 static void mio_done(struct io *io)
 {
 	struct mio *mio = container_of(io, struct mio, io);
@@ -341,6 +355,8 @@ static void mio_done(struct io *io)
 		mio_failed(mio);
 	else if (id_unlikely(!mio_here(mio)) && io->op == BDEV_READ)
 		op->bad |= 1u << mio->chunk; /* it may have dropped writes */
+	else if (id_unlikely(mio->flush) && mio_flush(mio))
+		return;
 	if (--op->pending)
 		return;
 	op_run(op, op->step);
@@ -382,8 +398,14 @@ void op_io(struct op *op, enum bdev_op what, unsigned mask,
 			mio->io.len = op->len;
 			mio->io.buf = buf(op, c);
 		}
-		if (what == BDEV_WRITE && op->req && op->req->op == BDEV_WRITE)
-			mio->io.flags = op->req->flags & BDEV_FUA;
+		mio->flush = false;
+		if (what == BDEV_WRITE && op->req &&
+		    op->req->flags & BDEV_FUA) {
+			const struct bdev_limits *l = &mio->bdev->limits;
+
+			mio->io.flags = l->can_fua ? BDEV_FUA : 0;
+			mio->flush = !l->can_fua && l->can_flush;
+		}
 		bdev_submit(mio->bdev, &mio->io);
 	}
 }

@@ -58,6 +58,7 @@ struct mio { /* one I/O of an operation on one member */
 	struct bdev *bdev; /* who it went to: the slot may change hands */
 	uint8_t chunk;
 	uint8_t member;
+	bool flush; /* once written */
 };
 
 enum op_lock { OP_UNLOCKED, OP_WAITING, OP_LOCKED };

@@ -28,7 +28,7 @@ static void limits_add(struct vset *vs, const struct bdev *bdev)
 	if (l->align_bytes < m->align_bytes)
 		l->align_bytes = m->align_bytes;
 	l->can_flush = l->can_flush && m->can_flush;
-	l->can_fua = l->can_fua && m->can_fua;
+	l->can_fua = l->can_fua && (m->can_fua || m->can_flush);
 	l->rotational = l->rotational || m->rotational;
 }
 
