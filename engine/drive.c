@@ -74,7 +74,7 @@ int drive_write(int fd, const void *buf, size_t len, uint64_t off)
 	return 0;
 }
 
-static bool id_valid(const char *id)
+static bool name_valid(const char *id)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
 				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -82,7 +82,12 @@ static bool id_valid(const char *id)
 	const size_t len = strlen(id);
 
 	return len && len <= DRIVE_ID_MAX && id[0] != '.' &&
-	       strspn(id, allowed) == len && strcmp(id, DRIVE_MARK) != 0;
+	       strspn(id, allowed) == len;
+}
+
+static bool id_valid(const char *id)
+{
+	return name_valid(id) && strcmp(id, DRIVE_MARK) != 0;
 }
 
 static int kind_of(const char *path, const struct drive_kind_ops **ops,
@@ -148,9 +153,10 @@ int drive_claim(const char *path, const char *cluster, const char *destroy,
 	struct drive_facts facts;
 	int rc;
 
-	if (!cluster[0] || strlen(cluster) > 63)
+	if (!name_valid(cluster))
 		return err_set(err, -EINVAL,
-			       "the name of a cluster has 1 to 63 characters");
+			       "the name of a cluster has 1 to 63 letters, "
+			       "digits, '.', '_' or '-', the first no '.'");
 	rc = drive_probe(path, &facts, err);
 	if (!rc)
 		rc = claim_check(path, cluster, destroy, &facts, err);
@@ -243,6 +249,13 @@ void drive_facts(struct drive *drive, struct drive_facts *facts)
 	snprintf(facts->reason, sizeof(facts->reason),
 		 "is claimed by cluster %s", drive->cluster);
 	drive->ops->space(drive, &facts->size_bytes, &facts->free_bytes);
+}
+
+bool drive_gone(const struct drive *drive)
+{
+	struct stat st;
+
+	return !fstat(drive->fd, &st) && !st.st_nlink;
 }
 
 /* ---- components --------------------------------------------------------- */

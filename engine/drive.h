@@ -47,7 +47,7 @@ int drive_probe(const char *path, struct drive_facts *facts, struct err *err);
  * Makes path a drive of `cluster`. `destroy` NULL, or the path again, to
  * overwrite what stands there (BUSY stays refused). For a directory: must
  * exist, be empty or ours; a small file `iodeck-drive` marks it.
- * cluster: 1 to 63 characters.
+ * cluster: [a-zA-Z0-9._-]{1,63}, no dot first.
  */
 int drive_claim(const char *path, const char *cluster, const char *destroy,
 		struct err *err);
@@ -59,6 +59,9 @@ int drive_open(struct reactor *r, const char *path, const char *name,
 /* Only after its components are closed. Takes NULL. */
 void drive_close(struct drive *drive);
 void drive_facts(struct drive *drive, struct drive_facts *facts);
+/* Whether somebody deleted it: what is open of it still answers, and is lost
+ * when it is closed. */
+bool drive_gone(const struct drive *drive);
 
 struct drive_component {
 	char id[64];

@@ -338,8 +338,10 @@ int drive_probe(const char *path, struct drive_facts *facts, struct err *err)
 	memset(facts, 0, sizeof(*facts));
 	facts->kind = DRIVE_DEVICE;
 	if (stat(path, &st))
-		verdict(facts, DRIVE_UNFIT, "%s",
-			errno == ENOENT ? "does not exist" : strerror(errno));
+		verdict(facts, DRIVE_UNFIT, "%s%s",
+			errno == ENOENT ? "does not exist"
+					: "cannot be reached: ",
+			errno == ENOENT ? "" : strerror(errno));
 	else if (S_ISDIR(st.st_mode))
 		dir_probe(path, &st, facts);
 	else if (S_ISBLK(st.st_mode) || S_ISREG(st.st_mode))
