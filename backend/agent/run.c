@@ -30,6 +30,8 @@ struct run {
 	struct load *load;
 	uint64_t job_ns; /* when the job began */
 	struct prefill *prefill;
+	char vdisk[64]; /* of the job or prefill */
+	char why[512];
 	uint64_t prefill_bytes;
 	bool open_loop, over_posted;
 	struct task over;
@@ -160,6 +162,19 @@ static void host_emit(void *arg, const char *e, json_t *body)
 	json_decref(body);
 }
 
+/* More than an errno: what the vDisk says of itself. */
+static const char *run_why(struct run *run, int result)
+{
+	const char *said = provider_vdisk_why(run->provider, run->vdisk);
+
+	snprintf(run->why, sizeof(run->why), "%s: %s%s%s", run->vdisk,
+		 said ? "has failed: " : strerror(abs(result)),
+		 said ? said : "",
+		 said ? "; bring its drives back, it opens again by itself"
+		      : "");
+	return run->why;
+}
+
 static void on_sample(const struct load_sample *s, void *arg)
 {
 	struct run *run = arg;
@@ -173,6 +188,7 @@ static void on_sample(const struct load_sample *s, void *arg)
 		.mean_us = n ? (double)sum / 1e3 / (double)n : 0.0,
 		.bound = s->bound,
 		.last_error = s->last_error,
+		.why = s->last_error ? run_why(run, s->last_error) : NULL,
 	};
 	json_t *body = sample_json(run, s);
 
@@ -209,6 +225,8 @@ static int job_begin(struct run *run, const struct conductor_job *job,
 		.arg = run,
 	};
 	int rc = run_workload_read(job->workload, &run->workload, err);
+
+	snprintf(run->vdisk, sizeof(run->vdisk), "%s", job->vdisk);
 
 	if (rc)
 		return rc;
@@ -262,7 +280,7 @@ static void on_filled(int result, void *arg)
 {
 	struct run *run = arg;
 
-	back(run, BACK_STEP, result, result ? strerror(-result) : NULL)
+	back(run, BACK_STEP, result, result ? run_why(run, result) : NULL)
 		->filled = true;
 }
 
@@ -281,6 +299,8 @@ static void host_prefill(void *arg, const char *vdisk, const json_t *phase)
 		.arg = run,
 	};
 	int rc = opts.target ? 0 : -ENODEV;
+
+	snprintf(run->vdisk, sizeof(run->vdisk), "%s", vdisk ? vdisk : "");
 
 	if (!rc) {
 		run->prefill_bytes = opts.target->limits.size_bytes;

@@ -36,6 +36,18 @@ static void members_fail(struct provider *p, const struct p_drive *d)
 	}
 }
 
+/* Found out while it is open. Its other parts go on elsewhere. */
+void drive_lost(struct provider *p, struct p_drive *d, const char *reason)
+{
+	hub_offline_set(&d->hub, true);
+	d->state = P_DRIVE_FAILED;
+	snprintf(d->reason, sizeof(d->reason), "%s", reason);
+	tell_log(p, "error", "drive %s:%s, %s: %s", d->domain->name, d->name,
+		 d->path, reason);
+	members_fail(p, d);
+	p->cluster_told = true;
+}
+
 static void drive_update(struct provider *p, struct p_drive *d)
 {
 	bool away = d->pulled || d->domain->offline;

@@ -155,6 +155,7 @@ void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
 
 	v->phase = PV_BUSY;
 	v->shut_serial = p->drive_serial;
+	v->shut_ns = reactor_now(p->reactor);
 	for (size_t k = 0; k < v->parts; k++)
 		part_take(l, &v->part[k]);
 	spec = spec_of(l);

@@ -170,6 +170,21 @@ static unsigned drives_there(const struct provider *p)
 	return count;
 }
 
+static int no_drives(const struct provider *p, struct err *err)
+{
+	const struct p_domain *dom = p->domain;
+
+	while (dom < p->domain + p->domains && !dom->drives)
+		dom++;
+	if (dom == p->domain + p->domains)
+		return err_set(err, -ENODEV, "cluster %s has no drive",
+			       p->name);
+	return err_set(err, -ENODEV,
+		       "no drive of cluster %s can be used; %s:%s, %s: %s",
+		       p->name, dom->name, dom->drive->name, dom->drive->path,
+		       dom->drive->reason);
+}
+
 static void scanned(void *arg)
 {
 	struct provider *p = arg;
@@ -177,12 +192,7 @@ static void scanned(void *arg)
 	int rc = drives_start(p, &err);
 
 	if (!rc && !drives_there(p))
-		rc = err_set(&err, -ENODEV,
-			     "no drive of cluster %s can be used; the first "
-			     "one: %s",
-			     p->name,
-			     p->domain[0].drives ? p->domain[0].drive[0].reason
-						 : "there is none");
+		rc = no_drives(p, &err);
 	if (rc) {
 		open_end(p, rc, &err);
 		return;
@@ -338,6 +348,16 @@ const char *provider_vdisk_state(struct provider *p, const char *name)
 	if (v->phase == PV_OPEN)
 		vdisk_info(v->bdev, &v->info);
 	return vdisk_state_word(v);
+}
+
+const char *provider_vdisk_why(struct provider *p, const char *name)
+{
+	struct p_vdisk *v = vdisk_find(p, name);
+
+	if (!v || v->phase != PV_OPEN)
+		return NULL;
+	vdisk_info(v->bdev, &v->info);
+	return v->info.state == VDISK_FAILED ? v->info.reason : NULL;
 }
 
 void provider_interval_set(struct provider *p, uint64_t interval_us)

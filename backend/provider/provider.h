@@ -59,6 +59,8 @@ struct bdev *provider_vdisk(struct provider *p, const char *name,
 			    struct err *err);
 /* "healthy", "degraded", ... ; "" when there is no such vDisk */
 const char *provider_vdisk_state(struct provider *p, const char *name);
+/* Why an open vDisk has failed; NULL: it has not. Until the next call. */
+const char *provider_vdisk_why(struct provider *p, const char *name);
 /*
  * A phase of kind fault, link or drive. Done when it returns.
  * by  operator or plan

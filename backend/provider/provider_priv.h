@@ -101,6 +101,7 @@ struct p_vdisk {
 	bool away[VDISK_MEMBERS_MAX];         /* its drive was not there then */
 	uint64_t tried_ns[VDISK_MEMBERS_MAX]; /* the last attempt to replace */
 	unsigned shut_serial; /* provider's, at the last attempt to open */
+	uint64_t shut_ns;
 	struct p_part part[PARTS_MAX]; /* known while it is not open */
 	size_t parts;
 	uint64_t mismatches;
@@ -207,6 +208,7 @@ void life_close(struct p_vdisk *v, life_done_fn *done, void *arg);
 
 /* ---- fault.c ------------------------------------------------------------ */
 void faults_end(struct provider *p);
+void drive_lost(struct provider *p, struct p_drive *d, const char *reason);
 
 /* ---- tend.c ------------------------------------------------------------- */
 void tend_start(struct provider *p);

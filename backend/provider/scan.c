@@ -23,6 +23,11 @@ struct scan {
 
 static void drive_fails(struct p_drive *d, const char *reason)
 {
+	const size_t path = strlen(d->path);
+
+	/* the path is told beside it */
+	if (!strncmp(reason, d->path, path))
+		reason += path + strspn(reason + path, ": ");
 	d->state = P_DRIVE_FAILED;
 	snprintf(d->reason, sizeof(d->reason), "%s",
 		 *reason ? reason : "cannot be opened");

@@ -100,8 +100,20 @@ const char *vdisk_state_word(const struct p_vdisk *v)
 				   : "offline";
 }
 
-static json_t *members_json(const struct vdisk_info *info, bool open)
+/* Of a vDisk that is not open: as its newest label says, if it was found. */
+static const char *member_word(const struct p_vdisk *v,
+			       const struct vdisk_slot *slot)
 {
+	for (size_t k = 0; v->phase != PV_OPEN && k < v->parts; k++)
+		if (!strcmp(v->part[k].component, slot->component) &&
+		    drive_is_there(v->part[k].drive))
+			return member_state_name(slot->state);
+	return v->phase == PV_OPEN ? member_state_name(slot->state) : "missing";
+}
+
+static json_t *members_json(const struct p_vdisk *v)
+{
+	const struct vdisk_info *info = &v->info;
 	json_t *members = json_array();
 
 	for (unsigned k = 0; k < info->slots; k++) {
@@ -114,9 +126,7 @@ static json_t *members_json(const struct vdisk_info *info, bool open)
 				  "role",
 				  slot->role == MEMBER_DATA ? "data"
 							    : "witness",
-				  "state",
-				  open ? member_state_name(slot->state)
-				       : "missing"));
+				  "state", member_word(v, slot)));
 	}
 	return members;
 }
@@ -191,7 +201,7 @@ void tell_vdisk(struct p_vdisk *v)
 		      "epoch", (json_int_t)info->epoch, "state",
 		      vdisk_state_word(v), "failures_left",
 		      open ? (int)info->failures_left : 0, "members",
-		      members_json(info, open));
+		      members_json(v));
 	if (!j)
 		return;
 	if (open)

@@ -230,9 +230,10 @@ static void shut_again(int rc, const struct err *err, void *arg)
 	(void)arg;
 }
 
-/* A vDisk that has failed is opened anew from its labels, once a drive is
- * back; not under a run, which still holds it. */
-static void reopen_tend(struct p_vdisk *v)
+/* A vDisk that has failed is opened anew from its labels, once a drive is back
+ * or after a while, as a full one may have room again; not under a run, which
+ * still holds it. */
+static void reopen_tend(struct p_vdisk *v, uint64_t now)
 {
 	struct provider *p = v->provider;
 
@@ -244,7 +245,8 @@ static void reopen_tend(struct p_vdisk *v)
 		v->shut_serial = 0;
 	} else if (v->phase == PV_OPEN && !held &&
 		   v->info.state == VDISK_FAILED &&
-		   v->shut_serial != p->drive_serial)
+		   (v->shut_serial != p->drive_serial ||
+		    now >= v->shut_ns + AGAIN_NS))
 		life_close(v, shut_again, v);
 	else if (v->phase == PV_SHUT && v->parts &&
 		 v->shut_serial != p->drive_serial)
@@ -353,7 +355,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 
 	if (v->phase == PV_OPEN)
 		vdisk_info(v->bdev, &v->info);
-	reopen_tend(v);
+	reopen_tend(v, now);
 	if (v->phase == PV_OPEN) {
 		if (v->info.state == VDISK_HEALTHY)
 			v->reason[0] = '\0';
@@ -372,12 +374,26 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 	vdisk_tell(v, was, now);
 }
 
+static void drives_tend(struct provider *p)
+{
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t n = 0; n < p->domain[k].drives; n++) {
+			struct p_drive *d = &p->domain[k].drive[n];
+
+			if (drive_is_there(d) && drive_gone(d->drive))
+				drive_lost(p, d,
+					   "was deleted under the agent: put "
+					   "it back, then `agent stop`");
+		}
+}
+
 static void tend_run(struct timer *timer)
 {
 	struct provider *p = container_of(timer, struct provider, tend);
 	uint64_t now = reactor_turn_now(p->reactor);
 	struct p_vdisk *v, *next;
 
+	drives_tend(p);
 	for (v = p->vdisks; v; v = next) {
 		next = v->next;
 		vdisk_tend(v, now);

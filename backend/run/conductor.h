@@ -36,6 +36,7 @@ struct conductor_sample {
 	double mean_us; /* service time of all */
 	unsigned bound; /* LOAD_BOUND_*: closed loop stops doubling */
 	int last_error;
+	const char *why; /* what the host knows of it; NULL: nothing */
 };
 
 struct conductor_host {

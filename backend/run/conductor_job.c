@@ -256,11 +256,10 @@ static bool is_warm(const struct conductor *c, uint64_t from_us)
 static void sample_failing(struct conductor *c,
 			   const struct conductor_sample *s)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), "%s",
-		 s->last_error ? strerror(abs(s->last_error)) : "I/O error");
-	conductor_fail(c, "every I/O failed: %s", text);
+	conductor_fail(c, "every I/O failed: %s",
+		       s->why          ? s->why
+		       : s->last_error ? strerror(abs(s->last_error))
+				       : "I/O error");
 	conductor_job_end(c);
 }
 

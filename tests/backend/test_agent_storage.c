@@ -168,6 +168,9 @@ static void test_names(void **state)
 		"needs 6 fault domains, there are 5");
 	hears_ask_ok(&h, "vdisk_create",
 		     vdisk("abcdefghijklmnopqrstuvwxyz01234", 1, 1));
+	refused(&h, "drive_claim",
+		json_pack("{s:s, s:s}", "path", "/nowhere", "cluster", "a\nb"),
+		-EINVAL, "the name of a cluster");
 	hears_ask_ok(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1));
 	refused(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1), -EEXIST, "already");
 	hears_close(&h);
@@ -271,6 +274,76 @@ static void test_gone_while_replacing(void **state)
 	hears_close(&h);
 }
 
+static json_t *quick_spare(struct lab *lab, int domains)
+{
+	json_t *body = lab_cluster(lab, domains, 64);
+
+	json_object_set_new(json_object_get(body, "cluster"), "absent_delay_s",
+			    json_integer(1));
+	return body;
+}
+
+/* Somebody deletes a drive's directory under the agent: what is open of it
+ * would go on answering, and be lost at the end. It is noticed. */
+static void test_deleted_drive(void **state)
+{
+	struct lab *lab = *state;
+	char command[160], domain[32];
+	struct hears h;
+
+	attach(&h, lab);
+	hears_ask_ok(&h, "cluster_open", quick_spare(lab, 4));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
+	assert_true(hears_until(&h, is_healthy, 10));
+	snprintf(domain, sizeof(domain), "%s", member_at(&h, 0, "domain"));
+	snprintf(command, sizeof(command), "rm -r '%s/%s'", lab->dir, domain);
+	assert_int_equal(system(command), 0);
+	assert_true(hears_until(&h, is_degraded, 10));
+	assert_true(hears_until(&h, is_healthy, 30));
+	assert_string_not_equal(member_at(&h, 0, "domain"), domain);
+	verify(&h);
+	hears_close(&h);
+}
+
+static bool run_has_failed(struct hears *h)
+{
+	return hears_find(h, "run_state", "state", "failed") != NULL;
+}
+
+/* More is gone than it tolerates: the run ends and says of what, and the vDisk
+ * is whole once the drives are. */
+static void test_run_loses_vdisk(void **state)
+{
+	const json_t *plan;
+	struct hears h;
+	const char *why;
+
+	attach(&h, *state);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 5));
+	assert_true(hears_until(&h, is_healthy, 10));
+	plan = lab_plan("db1", 2, 20000);
+	hears_ask_ok(&h, "run_start",
+		     json_pack("{s:o, s:s}", "plan", plan, "run", "r1"));
+	fault(&h, "domain n1 offline");
+	assert_true(hears_until(&h, is_degraded, 10));
+	refused(&h, "vdisk_set",
+		json_pack("{s:s, s:i}", "name", "db1", "raid", 1), -EBUSY,
+		"while a run is going on");
+	fault(&h, "domain n2 offline");
+	assert_true(hears_until(&h, run_has_failed, 30));
+	why = json_string_value(json_object_get(
+		hears_find(&h, "run_state", "state", "failed"), "reason"));
+	assert_non_null(why);
+	assert_non_null(strstr(why, "db1"));
+	assert_true(hears_until(&h, says_what_to_do, 20));
+	fault(&h, "domain n1 online");
+	fault(&h, "domain n2 online");
+	assert_true(hears_until(&h, is_healthy, 30));
+	verify(&h);
+	hears_close(&h);
+}
+
 /* Nothing held up on purpose holds up the end. */
 static void test_end_in_stall(void **state)
 {
@@ -360,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_names),           TEST(test_policy_change),
 		TEST(test_policy_intended), TEST(test_gone_while_replacing),
+		TEST(test_deleted_drive),   TEST(test_run_loses_vdisk),
 		TEST(test_end_in_stall),    TEST(test_spoilt_label),
 	};
 
