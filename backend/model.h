@@ -104,6 +104,9 @@ struct m_point {
 	/* of the time while it was measured (or sought): what is known of the
 	 * host's CPU, and how much of that it was full */
 	double host_s, host_full_s;
+	/* how long the load's own thread was ready and had no CPU, of how long
+	 * that is known */
+	double wait_s, wait_of_s;
 	struct m_dir read, write;
 	struct m_interval *interval; /* counted ones, in order */
 	size_t intervals;

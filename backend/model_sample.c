@@ -14,6 +14,7 @@ struct sample {
 	char run[MODEL_NAME];
 	int64_t phase, series, from_us, len_us, scheduled, backlog;
 	bool warm, generator_bound;
+	double cpu_wait;
 	int64_t ops[2], bytes[2], errors[2]; /* read, write */
 };
 
@@ -58,6 +59,7 @@ static void in_sample(struct m_in *in, struct sample *sa, struct m_state *s)
 	sa->from_us = in_int(in, "from_us", EVENT_INT_MAX, IN_MUST);
 	sa->len_us = in_int(in, "len_us", 3600000000, IN_MUST);
 	sa->warm = in_bool(in, "warm");
+	sa->cpu_wait = in_num(in, "cpu_wait");
 	sa->scheduled = in_int(in, "scheduled", EVENT_INT_MAX, IN_MAY);
 	sa->backlog = in_int(in, "backlog", EVENT_INT_MAX, IN_MAY);
 	bound = in_array(in, "bound", 16, IN_MAY);
@@ -226,6 +228,10 @@ static int point_add(struct m_state *s, struct m_point *p,
 		p->backlog = sa->backlog;
 	p->generator_bound |= sa->generator_bound;
 	p->measured_s += (double)sa->len_us / 1e6;
+	if (sa->cpu_wait >= 0) {
+		p->wait_of_s += (double)sa->len_us / 1e6;
+		p->wait_s += sa->cpu_wait * (double)sa->len_us / 1e6;
+	}
 	return interval_add(s, p, sa, end_t_us);
 }
 

@@ -312,9 +312,10 @@ static uint64_t turn_wait(struct reactor *r, uint64_t timeout_ns)
 
 /*
  * Time its thread had a CPU or waited for one: what the kernel says of it,
- * without the run queue where it keeps no account of that.
+ * without the run queue where it keeps no account of that (then *wait_ns is
+ * left alone).
  */
-static uint64_t thread_busy_ns(void)
+static uint64_t thread_busy_ns(uint64_t *wait_ns)
 {
 	struct timespec ts;
 	char buf[96], *end = buf;
@@ -330,10 +331,11 @@ static uint64_t thread_busy_ns(void)
 	if (n > 0) {
 		buf[n] = '\0';
 		ns = strtoull(buf, &end, 10);
-		ns += strtoull(end, &end, 10);
 	}
-	if (end != buf)
-		return ns;
+	if (end != buf) {
+		*wait_ns = strtoull(end, &end, 10);
+		return ns + *wait_ns;
+	}
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
 	return (uint64_t)ts.tv_sec * SEC_NS + (uint64_t)ts.tv_nsec;
 }
@@ -345,7 +347,8 @@ void reactor_adopt(struct reactor *r)
 	r->backend->adopt(r);
 	r->owner = &thread_mark;
 	r->adopted_ns = rclock_monotonic();
-	r->adopted_cpu_ns = thread_busy_ns();
+	r->adopted_wait_ns = UINT64_MAX;
+	r->adopted_cpu_ns = thread_busy_ns(&r->adopted_wait_ns);
 	r->spin_ns = 0;
 }
 
@@ -432,13 +435,17 @@ void reactor_thread_join(struct reactor *r)
 
 void reactor_stats(const struct reactor *r, struct reactor_stats *stats)
 {
-	uint64_t busy_ns, wall_ns;
+	uint64_t busy_ns, wall_ns, wait_ns = 0;
 
 	*stats = r->stats;
+	stats->wait_known = false;
 	if (r->owner != &thread_mark || r->backend->kind == REACTOR_SIM)
 		return;
 	wall_ns = rclock_monotonic() - r->adopted_ns;
-	busy_ns = thread_busy_ns() - r->adopted_cpu_ns;
+	busy_ns = thread_busy_ns(&wait_ns) - r->adopted_cpu_ns;
+	stats->wait_known = r->adopted_wait_ns != UINT64_MAX;
+	if (stats->wait_known && wait_ns > r->adopted_wait_ns)
+		stats->wait_ns = wait_ns - r->adopted_wait_ns;
 	busy_ns = busy_ns > r->spin_ns ? busy_ns - r->spin_ns : 0;
 	stats->busy_ns = busy_ns < wall_ns ? busy_ns : wall_ns;
 	stats->idle_ns = wall_ns - stats->busy_ns;

@@ -188,6 +188,8 @@ struct reactor_stats {
 	uint64_t busy_ns; /* its thread on a CPU or waiting for one, spinning
 			     not counted; since it took the reactor over */
 	uint64_t idle_ns; /* the rest of that time */
+	uint64_t wait_ns; /* of busy_ns: ready to run, without a CPU */
+	bool wait_known;  /* the kernel keeps account of that */
 };
 void reactor_stats(const struct reactor *r, struct reactor_stats *stats);
 

@@ -89,7 +89,7 @@ struct reactor {
 
 	struct rng rng;
 	struct reactor_stats stats;
-	uint64_t adopted_ns, adopted_cpu_ns, spin_ns;
+	uint64_t adopted_ns, adopted_cpu_ns, adopted_wait_ns, spin_ns;
 	char name[16];
 	pthread_t thread;
 	bool threaded;

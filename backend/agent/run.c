@@ -8,6 +8,7 @@
  */
 #include "backend/agent/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,8 @@ static json_t *sample_json(const struct run *run, const struct load_sample *s)
 		json_object_set_new(j, "backlog",
 				    json_integer((json_int_t)s->backlog));
 	}
+	if (!isnan(s->cpu_wait))
+		json_object_set_new(j, "cpu_wait", json_real(s->cpu_wait));
 	if (s->bound & LOAD_BOUND_CPU)
 		json_object_set_new(j, "bound", json_pack("[s]", "generator"));
 	return j;

@@ -30,6 +30,8 @@
 #define STEADY_SLOPE 0.10
 #define SATURATED_SHARE 0.98
 #define HOST_SHARE 0.25
+#define WAIT_SOME 0.05
+#define WAIT_MUCH 0.25
 
 /*
  * Quantile 0.975 of Student's t.
@@ -152,6 +154,20 @@ static bool saturated(const struct m_point *p, double ops)
 	return ops < SATURATED_SHARE * due;
 }
 
+/*
+ * The CPUs of the host were full for a quarter of the time, and the load itself
+ * had to wait for one; or it waited that much for another reason (a quota, a
+ * neighbour). Without the latter known the former does.
+ */
+static bool host_bound(const struct m_point *p)
+{
+	double wait = p->wait_of_s > 0 ? p->wait_s / p->wait_of_s : NAN;
+
+	if (wait > WAIT_MUCH)
+		return true;
+	return p->host_full_s > HOST_SHARE * p->host_s && !(wait < WAIT_SOME);
+}
+
 /* At most this many intervals are looked at, evenly over the point. */
 #define INTERVALS_MAX 4096
 
@@ -192,7 +208,7 @@ void point_stats(const struct m_point *p, struct point_stats *st)
 	st->outstanding = p->outstanding;
 	st->measured_s = p->measured_s;
 	st->generator_bound = p->generator_bound;
-	st->host_bound = p->host_full_s > HOST_SHARE * p->host_s;
+	st->host_bound = host_bound(p);
 	st->partial = p->state != POINT_DONE;
 	st->saturated = saturated(p, ops);
 	point_worth(p, st);

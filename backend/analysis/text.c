@@ -139,8 +139,8 @@ static void flags_explain(FILE *f, const char *seen)
 	} flag[] = {
 		{ 's', "saturated: achieved less than 98 % of what was due" },
 		{ 'g', "the load generator itself was the bound" },
-		{ 'h', "this host's CPU was full: figures tell of it, not of "
-		       "the drives" },
+		{ 'h', "this host's CPU was full: latencies hold the wait "
+		       "for it" },
 		{ 'c', "cut short or still running" },
 		{ 'f', "a fault fell into it" },
 		{ 'e', "I/O errors" },

@@ -47,6 +47,8 @@ static void mark_take(struct load *l, uint64_t end_ns, struct sampler_mark *m)
 	m->inflight = l->inflight;
 	m->busy_ns = stats.busy_ns;
 	m->idle_ns = stats.idle_ns;
+	m->wait_ns = stats.wait_ns;
+	m->wait_known = stats.wait_known;
 }
 
 static void interval_end(struct load *l, uint64_t end_ns)

@@ -86,6 +86,8 @@ struct load_sample {
 	unsigned inflight;   /* at its end */
 	double late_mean_ns; /* generator's own lateness: due and a slot free,
 				until submitted */
+	double cpu_wait;     /* share of the interval that the reactor's thread
+				was ready and had no CPU; NAN not known */
 	unsigned bound;      /* LOAD_BOUND_* */
 	int last_error;      /* negative errno of the last failed io */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "engine/load/sampler.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A generator that waits for less than this share is busy with itself. */
@@ -27,6 +28,7 @@ static void mark_keep(struct sampler *s, const struct sampler_mark *mark)
 	s->scheduled = mark->scheduled;
 	s->busy_ns = mark->busy_ns;
 	s->idle_ns = mark->idle_ns;
+	s->wait_ns = mark->wait_ns;
 }
 
 void sampler_init(struct sampler *s, uint64_t start_ns, uint64_t interval_ns,
@@ -68,6 +70,18 @@ static double busy_share(const struct sampler *s,
 	return busy > 0.0 ? busy / (busy + idle) : 0.0;
 }
 
+static double wait_share(const struct sampler *s,
+			 const struct sampler_mark *mark)
+{
+	const double wall = (double)mark->busy_ns - (double)s->busy_ns +
+			    (double)mark->idle_ns - (double)s->idle_ns;
+	const double wait = (double)mark->wait_ns - (double)s->wait_ns;
+
+	if (!mark->wait_known || !(wall > 0.0))
+		return NAN;
+	return wait <= 0.0 ? 0.0 : wait < wall ? wait / wall : 1.0;
+}
+
 void sampler_close(struct sampler *s, uint64_t end_ns,
 		   const struct sampler_mark *mark)
 {
@@ -89,6 +103,7 @@ void sampler_close(struct sampler *s, uint64_t end_ns,
 	sample->inflight = mark->inflight;
 	sample->late_mean_ns =
 		s->submitted ? facts.late_sum_ns / (double)s->submitted : 0.0;
+	sample->cpu_wait = wait_share(s, mark);
 	sample->bound = load_bound(&facts);
 	mark_keep(s, mark);
 }

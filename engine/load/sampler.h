@@ -21,7 +21,7 @@ struct sampler {
 	uint64_t late_sum_ns;
 
 	/* at the boundary before */
-	uint64_t scheduled, busy_ns, idle_ns;
+	uint64_t scheduled, busy_ns, idle_ns, wait_ns;
 };
 
 /* What stands at a boundary: totals since the start. */
@@ -30,6 +30,8 @@ struct sampler_mark {
 	uint64_t backlog;
 	unsigned inflight;
 	uint64_t busy_ns, idle_ns; /* of the reactor */
+	uint64_t wait_ns;          /* of busy_ns: without a CPU */
+	bool wait_known;
 };
 
 void sampler_init(struct sampler *sampler, uint64_t start_ns,

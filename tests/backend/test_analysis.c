@@ -167,6 +167,21 @@ static void point_figures(void **state)
 	p->host_full_s = 1.2;
 	point_stats(p, &st);
 	assert_true(st.host_bound);
+	/* Full of others' work that the load went before. */
+	p->wait_of_s = 2;
+	p->wait_s = 0.08;
+	point_stats(p, &st);
+	assert_false(st.host_bound);
+	p->wait_s = 0.12;
+	point_stats(p, &st);
+	assert_true(st.host_bound);
+	/* A quota: the host is idle and the load waits. */
+	p->host_full_s = 0;
+	point_stats(p, &st);
+	assert_false(st.host_bound);
+	p->wait_s = 0.6;
+	point_stats(p, &st);
+	assert_true(st.host_bound);
 	iv[5].iops = 70; /* one in six is off */
 	point_stats(p, &st);
 	assert_false(st.steady);

@@ -411,8 +411,9 @@ static void host_full(void **state)
 	assert_true(p->host_s == 0);
 	apply(m,
 	      "'e':'sample','run':'r','phase':0,'series':0,'from_us':1000000,"
-	      "'len_us':500000,'read':{'ops':2,'svc':" HIST "}",
+	      "'len_us':500000,'cpu_wait':0.5,'read':{'ops':2,'svc':" HIST "}",
 	      &err);
+	assert_true(p->wait_of_s == 0.5 && p->wait_s == 0.25);
 	apply(m, USAGE("0.5", "0.0"), &err);
 	apply(m, USAGE("0.7", "0.28"), &err);
 	apply(m, USAGE("0.94", "null"), &err);

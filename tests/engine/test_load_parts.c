@@ -426,10 +426,35 @@ static void only_the_generators_own_delay_is_a_bound(void **state)
 	assert_int_equal(load_bound(&f), 0);
 }
 
+static void waiting_for_a_cpu_is_a_share_of_the_interval(void **state)
+{
+	static struct sampler s;
+	struct sampler_mark at = { .wait_known = true };
+
+	(void)state;
+	sampler_init(&s, 0, SEC_NS, false, &at);
+	at.busy_ns = 600 * MSEC_NS;
+	at.idle_ns = 400 * MSEC_NS;
+	at.wait_ns = 250 * MSEC_NS;
+	sampler_close(&s, SEC_NS, &at);
+	assert_true(s.sample.cpu_wait > 0.2499 && s.sample.cpu_wait < 0.2501);
+	sampler_next(&s);
+	at.busy_ns += SEC_NS; /* no more waiting, only work */
+	sampler_close(&s, 2 * SEC_NS, &at);
+	assert_true(s.sample.cpu_wait == 0.0);
+	sampler_next(&s);
+	at.idle_ns += SEC_NS;
+	at.wait_known = false;
+	sampler_close(&s, 3 * SEC_NS, &at);
+	assert_true(isnan(s.sample.cpu_wait));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_and_sizes_come_out_as_asked),
+		cmocka_unit_test(
+			waiting_for_a_cpu_is_a_share_of_the_interval),
 		cmocka_unit_test(random_reaches_every_place_alike),
 		cmocka_unit_test(streams_split_the_footprint_and_wrap),
 		cmocka_unit_test(mixed_sizes_stay_in_their_stream),
