@@ -85,6 +85,7 @@ static void overlays_free(struct deck *deck)
 	for (i = 0; i < deck->overlays; i++) {
 		free(deck->overlay[i].iops);
 		free(deck->overlay[i].latency_us);
+		free(deck->overlay[i].point);
 	}
 	free(deck->overlay);
 	deck->overlay = NULL;
@@ -169,14 +170,18 @@ int deck_overlay_add(struct deck *deck, const struct curve *curve)
 	snprintf(o->name, sizeof(o->name), "%s", curve->name);
 	o->iops = calloc(curve->points + 1, sizeof(*o->iops));
 	o->latency_us = calloc(curve->points + 1, sizeof(*o->latency_us));
-	if (!o->iops || !o->latency_us) {
+	o->point = calloc(curve->points + 1, sizeof(*o->point));
+	if (!o->iops || !o->latency_us || !o->point) {
 		free(o->iops);
 		free(o->latency_us);
+		free(o->point);
 		return -ENOMEM;
 	}
+	o->max_iops = curve->max_iops;
 	for (i = 0; i < curve->points; i++) {
 		o->iops[i] = curve->point[i].iops;
 		o->latency_us[i] = curve->point[i].latency_us;
+		o->point[i] = curve->point[i];
 	}
 	o->points = curve->points;
 	deck->overlays++;

@@ -47,6 +47,8 @@ const struct model *deck_model(const struct deck *deck);
 struct deck_overlay {
 	char name[MODEL_NAME];
 	double *iops, *latency_us;
+	struct curve_point *point; /* the same with all that is known of it */
+	double max_iops;
 	size_t points;
 };
 size_t deck_overlays(const struct deck *deck,

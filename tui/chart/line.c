@@ -273,28 +273,33 @@ static bool label_place(const struct plot *p, int *x, int *y, int cols)
 	return best < INT_MAX;
 }
 
+/* As much of it as there is room for: all, without the note, the letter. */
 static void draw_legend(const struct plot *p, const struct line_series *s)
 {
-	char text[96];
-	int x = 0, y = 0, cols;
+	char text[3][128];
 	size_t last = s->points;
+	char letter = series_letter(s->index);
 
 	while (last && !point_known(&s->point[last - 1]))
 		last--;
 	if (!last)
 		return;
-	snprintf(text, sizeof(text), "%c %s", series_letter(s->index),
-		 s->label);
-	cols = text_columns(text);
-	point_dots(p, &s->point[last - 1], &x, &y);
-	x = p->in.x + x / 2;
-	y = p->in.y + y / 4;
-	if (!label_place(p, &x, &y, cols)) {
-		text[1] = '\0';
-		if (!label_place(p, &x, &y, 1))
-			return;
+	snprintf(text[0], sizeof(text[0]), "%c %s, %s", letter, s->label,
+		 s->note ? s->note : "");
+	snprintf(text[1], sizeof(text[1]), "%c %s", letter, s->label);
+	snprintf(text[2], sizeof(text[2]), "%c", letter);
+	for (int i = s->note ? 0 : 1; i < 3; i++) {
+		int x = 0, y = 0;
+
+		point_dots(p, &s->point[last - 1], &x, &y);
+		x = p->in.x + x / 2;
+		y = p->in.y + y / 4;
+		if (!label_place(p, &x, &y, text_columns(text[i])))
+			continue;
+		canvas_text(p->c, x, y, series_role(s->index) | STYLE_BOLD,
+			    text[i]);
+		return;
 	}
-	canvas_text(p->c, x, y, series_role(s->index) | STYLE_BOLD, text);
 }
 
 static void draw_marks(const struct plot *p, const struct line_series *s)

@@ -26,7 +26,8 @@ struct line_mark {
 
 struct line_series {
 	const char *label;
-	unsigned index; /* gives letter, marker, stroke and colour */
+	const char *note; /* behind the label where there is room; or NULL */
+	unsigned index;   /* gives letter, marker, stroke and colour */
 	const struct line_point *point;
 	size_t points;
 	const struct line_mark *mark;

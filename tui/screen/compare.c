@@ -16,15 +16,17 @@
 
 struct column {
 	char name[MODEL_NAME];
+	int drives; /* it lies on; -1 not known */
 	struct series_summary sum;
 };
 
 static void column_add(struct column *col, size_t *n, const char *name,
-		       const struct curve *curve)
+		       int drives, const struct curve *curve)
 {
 	if (*n == COLUMNS)
 		return;
 	snprintf(col[*n].name, sizeof(col[*n].name), "%s", name);
+	col[*n].drives = drives;
 	curve_summary(curve, 1000, &col[*n].sum);
 	(*n)++;
 }
@@ -32,19 +34,11 @@ static void column_add(struct column *col, size_t *n, const char *name,
 static void overlay_add(struct column *col, size_t *n,
 			const struct deck_overlay *o)
 {
-	struct curve curve = { .points = o->points };
+	const struct curve curve = { .point = o->point,
+				     .points = o->points,
+				     .max_iops = o->max_iops };
 
-	curve.point = calloc(o->points ? o->points : 1, sizeof(*curve.point));
-	if (!curve.point)
-		return;
-	for (size_t i = 0; i < o->points; i++)
-		curve.point[i] = (struct curve_point) {
-			.iops = o->iops[i],
-			.latency_us = o->latency_us[i],
-			.percent = NAN,
-		};
-	column_add(col, n, o->name, &curve);
-	free(curve.point);
+	column_add(col, n, o->name, -1, &curve);
 }
 
 static size_t columns_fill(struct ui *ui, const struct scene *scene,
@@ -57,7 +51,8 @@ static size_t columns_fill(struct ui *ui, const struct scene *scene,
 	for (size_t i = 0; run && i < run->series_count; i++) {
 		if (curve_of_series(&run->series[i], &curve))
 			continue;
-		column_add(col, &n, run->series[i].name, &curve);
+		column_add(col, &n, run->series[i].name, run->series[i].drives,
+			   &curve);
 		curve_fini(&curve);
 	}
 	for (size_t i = 0; i < scene->overlays; i++)
@@ -73,12 +68,10 @@ static const struct {
 	{ "peak IOPS", offsetof(struct series_summary, peak_iops), false },
 	{ "latency at peak, ms",
 	  offsetof(struct series_summary, peak_latency_us), true },
-	{ "IOPS at 70 % of max", offsetof(struct series_summary, at_70.iops),
-	  false },
+	{ "IOPS at 70 %", offsetof(struct series_summary, at_70.iops), false },
 	{ "latency at 70 %, ms",
 	  offsetof(struct series_summary, at_70.latency_us), true },
-	{ "IOPS at 80 % of max", offsetof(struct series_summary, at_80.iops),
-	  false },
+	{ "IOPS at 80 %", offsetof(struct series_summary, at_80.iops), false },
 	{ "latency at 80 %, ms",
 	  offsetof(struct series_summary, at_80.latency_us), true },
 	{ "IOPS under 1 ms", offsetof(struct series_summary, under.iops),
@@ -93,12 +86,46 @@ static double value_of(const struct series_summary *sum, size_t row)
 	return v;
 }
 
-static void draw_value(struct canvas *c, int right, int y, bool ms, double v)
+/* How sure a reading is: drawn from neighbours, or only "at least". */
+static const char *value_note(const struct series_summary *sum, size_t row)
 {
+	const struct reading *r = row < 4   ? &sum->at_70
+				  : row < 6 ? &sum->at_80
+					    : &sum->under;
+
+	if (row < 2)
+		return sum->peak_open ? ">" : "";
+	if (row == 6 && sum->under_open)
+		return ">";
+	return r->interpolated ? "*" : "";
+}
+
+static void draw_value(struct canvas *c, int right, int y,
+		       const struct series_summary *sum, size_t row)
+{
+	const char *note = value_note(sum, row);
+	double v = value_of(sum, row);
 	char a[FMT_MAX];
 
 	canvas_right(c, right, y, ROLE_TEXT,
-		     ms ? fmt_ms(a, v) : fmt_count(a, v));
+		     reading[row].ms ? fmt_ms(a, v) : fmt_count(a, v));
+	if (isfinite(v))
+		canvas_text(c, right, y, ROLE_DIM, note);
+}
+
+/* What was measured on two and on six drives is not to be read as alike. */
+static void drives_draw(struct canvas *c, struct rect r, int y,
+			const struct column *col, size_t n, int first, int w)
+{
+	char a[FMT_MAX];
+
+	if (y >= r.y + r.h)
+		return;
+	canvas_text(c, r.x + 1, y, ROLE_DIM, "drives it lies on");
+	for (size_t i = 0; i < n; i++)
+		canvas_right(
+			c, first + (int)i * w + 10, y, ROLE_TEXT,
+			fmt_count(a, col[i].drives < 0 ? NAN : col[i].drives));
 }
 
 static void draw_change(struct canvas *c, int x, int y, double from, double to,
@@ -145,13 +172,14 @@ static void table_draw(struct canvas *c, struct rect r,
 			int x = first + (int)i * w;
 			double v = value_of(&col[i].sum, row);
 
-			draw_value(c, x + 10, y, reading[row].ms, v);
+			draw_value(c, x + 10, y, &col[i].sum, row);
 			if (i != base)
 				draw_change(c, x + 18, y,
 					    value_of(&col[base].sum, row), v,
 					    reading[row].ms);
 		}
 	}
+	drives_draw(c, r, r.y + 1 + (int)array_len(reading), col, n, first, w);
 }
 
 /* Too many to stand side by side: a line a series, the change of its peak. */
@@ -162,6 +190,7 @@ static void lines_draw(struct canvas *c, struct rect r,
 					    "at 80 %", "ms", "< 1 ms" };
 	int name = r.w >= 100 ? 30 : 20;
 
+	canvas_right(c, r.x + name, r.y, ROLE_DIM, "drives");
 	for (size_t j = 0; j < array_len(head); j++)
 		canvas_right(c, r.x + name + 8 * (int)(j + 1), r.y, ROLE_DIM,
 			     head[j]);
@@ -172,8 +201,11 @@ static void lines_draw(struct canvas *c, struct rect r,
 		canvas_printf(c, r.x + 1, y,
 			      series_role((unsigned)i) | STYLE_BOLD, "%c",
 			      series_letter((unsigned)i));
-		canvas_fit(c, r.x + 3, y, name - 3,
+		canvas_fit(c, r.x + 3, y, name - 6,
 			   i == base ? ROLE_TITLE : ROLE_TEXT, col[i].name);
+		if (col[i].drives > 0)
+			canvas_right(c, r.x + name, y, ROLE_DIM,
+				     fmt_count(a, col[i].drives));
 		for (size_t j = 0; j < array_len(head); j++) {
 			double v = value_of(&col[i].sum, j);
 
@@ -194,7 +226,7 @@ static void compare_draw(struct ui *ui, const struct scene *scene,
 	struct column col[COLUMNS];
 	size_t n = columns_fill(ui, scene, col);
 	bool lines = n > (size_t)((body.w - 23) / 19);
-	int rows = (lines ? (int)n : (int)array_len(reading)) + 2;
+	int rows = (lines ? (int)n : (int)array_len(reading) + 1) + 2;
 	struct rect table, chart = body;
 
 	rows = rows > body.h / 2 + 1 ? body.h / 2 + 1 : rows;

@@ -8,7 +8,7 @@
 
 #include "tui/chart/line.h"
 #include "tui/fmt.h"
-#include "tui/screen/screen.h"
+#include "tui/screen/run_parts.h"
 
 #define SERIES_MAX 16
 #define POINTS_MAX 64
@@ -21,6 +21,7 @@ struct curves {
 	struct line_series series[SERIES_MAX];
 	struct line_point point[SERIES_MAX][POINTS_MAX];
 	struct line_mark mark[SERIES_MAX][3];
+	char note[SERIES_MAX][24];
 	size_t count, focus;
 	double max[SERIES_MAX]; /* of each series, for shares */
 	double x_max, y_min, y_max;
@@ -85,6 +86,11 @@ static void add_series(struct ui *ui, const struct m_run *run,
 	struct line_series *ls = &cs->series[at];
 
 	ls->label = s->name;
+	if (s->drives > 0) {
+		snprintf(cs->note[at], sizeof(cs->note[at]), "%d drive%s",
+			 s->drives, s->drives == 1 ? "" : "s");
+		ls->note = cs->note[at];
+	}
 	ls->index = (unsigned)at;
 	ls->point = cs->point[at];
 	for (size_t i = 0; i < s->points && ls->points < POINTS_MAX; i++) {
@@ -204,6 +210,8 @@ static void chart_title(const struct ui *ui, const struct scene *scene,
 {
 	const struct m_run *run = ui_run(ui, scene);
 	const char *title = "no run yet";
+	char setup[MODEL_NAME + 8];
+	size_t series = 0;
 	int x = r.x + 1;
 
 	if (run && run->series_count && run->series[0].workload_title[0])
@@ -214,8 +222,18 @@ static void chart_title(const struct ui *ui, const struct scene *scene,
 		title = "laid over";
 	x += canvas_text(c, x, r.y, ROLE_AXIS, "ms") + 2;
 	x += canvas_fit(c, x, r.y, r.w - 30, ROLE_TITLE, title);
-	canvas_fit(c, x, r.y, r.x + r.w - x, ROLE_DIM,
-		   ui->response ? ", response time" : ", service time");
+	x += canvas_fit(c, x, r.y, r.x + r.w - x, ROLE_DIM,
+			ui->response ? ", response time" : ", service time");
+	if (!run || !run_point(run, &series))
+		return;
+	/* What was changed around the newest series: modelled links and such.
+	 */
+	if (run->series[series].setup[0]) {
+		snprintf(setup, sizeof(setup), "  %c: %s",
+			 series_letter((unsigned)series),
+			 run->series[series].setup);
+		canvas_fit(c, x, r.y, r.x + r.w - x, ROLE_DIM, setup);
+	}
 }
 
 /* Nothing to draw yet: the axes' lines, and what is going to stand there. */

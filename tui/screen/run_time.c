@@ -183,10 +183,14 @@ static void table_row(struct canvas *c, struct rect r, int y, size_t index,
 	canvas_printf(c, r.x + 1, y, series_role((unsigned)index) | STYLE_BOLD,
 		      "%c", series_letter((unsigned)index));
 	canvas_fit(c, r.x + 3, y, 12, ROLE_TEXT, s->name);
+	canvas_right(c, r.x + 18, y, ROLE_DIM,
+		     fmt_count(a, s->drives < 0 ? NAN : s->drives));
 	if (curve_of_series(s, &curve))
 		return;
 	curve_summary(&curve, 1000, &sum);
-	canvas_right(c, r.x + 23, y, ROLE_TEXT, fmt_k(a, sum.peak_iops));
+	canvas_right(c, r.x + 24, y, ROLE_TEXT, fmt_k(a, sum.peak_iops));
+	if (sum.peak_open) /* was never asked for all it can do */
+		canvas_text(c, r.x + 18, y, ROLE_DIM, ">");
 	canvas_right(c, r.x + 30, y, ROLE_TEXT, fmt_ms(a, sum.peak_latency_us));
 	canvas_right(c, r.x + 38, y, ROLE_TEXT, fmt_k(a, sum.at_70.iops));
 	canvas_right(c, r.x + 45, y, ROLE_TEXT,
@@ -206,7 +210,8 @@ void run_table_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	r.x++;
 	r.w--;
 	r = canvas_head(c, r, "series so far");
-	canvas_right(c, r.x + 23, r.y, ROLE_DIM, "peak");
+	canvas_right(c, r.x + 18, r.y, ROLE_DIM, "drives");
+	canvas_right(c, r.x + 24, r.y, ROLE_DIM, "peak");
 	canvas_right(c, r.x + 30, r.y, ROLE_DIM, "ms");
 	canvas_right(c, r.x + 38, r.y, ROLE_DIM, "at 70 %");
 	canvas_right(c, r.x + 45, r.y, ROLE_DIM, "ms");
