@@ -200,11 +200,24 @@ static int interval_add(struct m_state *s, struct m_point *p,
 	return 0;
 }
 
+/* What stood before the target; of a search, too, whose maximum is the measure
+ * of all points after it. */
+static void point_held(struct m_point *p, const struct sample *sa)
+{
+	p->generator_bound |= sa->generator_bound;
+	if (!(sa->cpu_wait >= 0))
+		return;
+	p->wait_of_s += (double)sa->len_us / 1e6;
+	p->wait_s += sa->cpu_wait * (double)sa->len_us / 1e6;
+}
+
 static int point_add(struct m_state *s, struct m_point *p,
 		     const struct sample *sa, int64_t end_t_us)
 {
 	struct m_dir *dir[2] = { &p->read, &p->write };
 
+	if (!sa->warm || !strcmp(p->kind, "max"))
+		point_held(p, sa);
 	if (sa->warm)
 		return 0;
 	if (p->state == POINT_WARM)
@@ -226,12 +239,7 @@ static int point_add(struct m_state *s, struct m_point *p,
 	}
 	if (sa->backlog >= 0)
 		p->backlog = sa->backlog;
-	p->generator_bound |= sa->generator_bound;
 	p->measured_s += (double)sa->len_us / 1e6;
-	if (sa->cpu_wait >= 0) {
-		p->wait_of_s += (double)sa->len_us / 1e6;
-		p->wait_s += sa->cpu_wait * (double)sa->len_us / 1e6;
-	}
 	return interval_add(s, p, sa, end_t_us);
 }
 

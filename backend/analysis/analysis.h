@@ -33,6 +33,10 @@ struct point_stats {
 };
 void point_stats(const struct m_point *point, struct point_stats *stats);
 
+/* The search for its maximum was held by the host or the generator: it may do
+ * more. */
+bool series_max_bound(const struct m_series *series);
+
 struct reading {
 	double iops, latency_us;
 	double iops_ci, latency_ci; /* as point_stats'; the wider neighbour's */

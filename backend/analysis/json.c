@@ -98,17 +98,17 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 	}
 	curve_summary(&curve, bound_us, &sum);
 	curve_fini(&curve);
-	return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
-			 "s:o}",
-			 "name", se->name, "vdisk", text(se->vdisk), "raid",
-			 count(se->raid), "data", count(se->k), "parity",
-			 count(se->m), "drives", count(se->drives),
-			 "drives_all", count(se->drives_all), "setup",
-			 text(se->setup), "workload", text(se->workload),
-			 "workload_title", text(se->workload_title), "max_iops",
-			 json_number(se->max_iops), "max_outstanding",
-			 count(se->max_outstanding), "points", points,
-			 "summary", summary_json(&sum));
+	return json_pack(
+		"{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
+		"s:o,s:b}",
+		"name", se->name, "vdisk", text(se->vdisk), "raid",
+		count(se->raid), "data", count(se->k), "parity", count(se->m),
+		"drives", count(se->drives), "drives_all",
+		count(se->drives_all), "setup", text(se->setup), "workload",
+		text(se->workload), "workload_title", text(se->workload_title),
+		"max_iops", json_number(se->max_iops), "max_outstanding",
+		count(se->max_outstanding), "points", points, "summary",
+		summary_json(&sum), "max_bound", series_max_bound(se));
 }
 
 json_t *analysis_run_json(const struct m_run *run, double bound_us)

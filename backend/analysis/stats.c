@@ -168,6 +168,15 @@ static bool host_bound(const struct m_point *p)
 	return p->host_full_s > HOST_SHARE * p->host_s && !(wait < WAIT_SOME);
 }
 
+bool series_max_bound(const struct m_series *se)
+{
+	for (size_t i = 0; i < se->points; i++)
+		if (!strcmp(se->point[i].kind, "max"))
+			return se->point[i].generator_bound ||
+			       host_bound(&se->point[i]);
+	return false;
+}
+
 /* At most this many intervals are looked at, evenly over the point. */
 #define INTERVALS_MAX 4096
 

@@ -216,6 +216,9 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 	fprintf(f, "; service time\n");
 	if (*series_layout_text(se, layout, sizeof(layout)))
 		fprintf(f, "  %s\n", layout);
+	if (series_max_bound(se))
+		fprintf(f, "  its maximum was sought on a full host: it may do "
+			   "more\n");
 	for (size_t i = 0; i < se->points; i++) {
 		if (!strcmp(se->point[i].kind, "max"))
 			continue;

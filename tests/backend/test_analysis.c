@@ -191,6 +191,27 @@ static void point_figures(void **state)
 	free(p);
 }
 
+/* Points are shares of a maximum: one that the host held is told. */
+static void held_search(void **state)
+{
+	struct m_point *p = calloc(2, sizeof(*p));
+	struct m_series se = { .point = p, .points = 2 };
+
+	(void)state;
+	strcpy(p[0].kind, "max");
+	strcpy(p[1].kind, "point");
+	p[0].host_s = p[1].host_s = p[1].host_full_s = 2;
+	assert_false(series_max_bound(&se));
+	p[0].host_full_s = 1;
+	assert_true(series_max_bound(&se));
+	p[0].wait_of_s = 2;
+	p[0].wait_s = 0.01;
+	assert_false(series_max_bound(&se));
+	p[0].generator_bound = true;
+	assert_true(series_max_bound(&se));
+	free(p);
+}
+
 static void saturation(void **state)
 {
 	struct m_point *p = calloc(1, sizeof(*p));
@@ -777,6 +798,7 @@ int main(void)
 		cmocka_unit_test(trend),
 		cmocka_unit_test(figures),
 		cmocka_unit_test(point_figures),
+		cmocka_unit_test(held_search),
 		cmocka_unit_test(saturation),
 		cmocka_unit_test(readings),
 		cmocka_unit_test(reading_stands),
