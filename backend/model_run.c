@@ -100,6 +100,22 @@ static const char *plan_kind(const struct m_run *run, int i)
 	return kind ? kind : "";
 }
 
+/* A search that none of its like went before: a level for each doubling of what
+ * is in flight, and seldom more than seven. */
+#define SEARCH_LEVELS 7
+static int64_t search_guess_us(const struct m_run *run, int i)
+{
+	const json_t *p =
+		json_array_get(json_object_get(run->plan, "phases"), (size_t)i);
+	int64_t from = plan_int(p, "outstanding_min");
+	int64_t to = plan_int(p, "outstanding_max"), levels = 1;
+
+	for (from = from ? from : 1; from < to && levels < SEARCH_LEVELS;
+	     from *= 2)
+		levels++;
+	return levels * (plan_int(p, "step_us") + plan_int(p, "warmup_us"));
+}
+
 /* How long phase i probably takes: as planned, or as its like took. */
 static int64_t phase_guess_us(const struct m_run *run,
 			      const struct run_own *own, int i)
@@ -115,6 +131,8 @@ static int64_t phase_guess_us(const struct m_run *run,
 		sum += own->spent_us[k];
 		n++;
 	}
+	if (!n && !strcmp(kind, "max"))
+		return search_guess_us(run, i);
 	return n ? sum / n : 0;
 }
 

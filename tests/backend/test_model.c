@@ -426,6 +426,27 @@ static void host_full(void **state)
 	model_free(m);
 }
 
+/* 1 to 32 in flight are six levels of 1.1 s, before any was run; then a point
+ * of 3.6 s. */
+static void time_left(void **state)
+{
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	apply(m,
+	      "'e':'run','run':'r','title':'T','plan':{'series':[{'name':'A'}],"
+	      "'phases':[{'kind':'rest','length_us':1000000},{'kind':'max',"
+	      "'series':0,'step_us':700000,'warmup_us':400000,"
+	      "'outstanding_max':32},{'kind':'point','series':0,"
+	      "'length_us':3000000,'warmup_us':600000}]}",
+	      &err);
+	apply(m, "'e':'phase','run':'r','phase':0,'kind':'rest'", &err);
+	assert_near(model_run(m)->left_s, 1 + 6 * 1.1 + 3.6, 0.001);
+	model_free(m);
+}
+
 static void rings(void **state)
 {
 	struct model *m;
@@ -481,6 +502,7 @@ int main(void)
 		cmocka_unit_test(wrong_order),
 		cmocka_unit_test(strip_adds_up),
 		cmocka_unit_test(host_full),
+		cmocka_unit_test(time_left),
 		cmocka_unit_test(rings),
 		cmocka_unit_test(terminal_is_safe),
 	};
