@@ -65,6 +65,7 @@ struct curve_point {
 };
 struct curve {
 	char name[MODEL_NAME];
+	char layout[96];           /* series_layout_text(), or "" */
 	double max_iops;           /* what a search found; else NAN */
 	struct curve_point *point; /* in order of measuring */
 	size_t points;

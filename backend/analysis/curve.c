@@ -52,6 +52,7 @@ int curve_of_series(const struct m_series *series, struct curve *curve)
 	memset(curve, 0, sizeof(*curve));
 	memcpy(curve->name, series->name, sizeof(curve->name));
 	curve->max_iops = series->max_iops;
+	series_layout_text(series, curve->layout, sizeof(curve->layout));
 	curve->point = calloc(series->points + 1, sizeof(*curve->point));
 	if (!curve->point)
 		return -ENOMEM;

@@ -146,6 +146,8 @@ json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 				  "verdict",
 				  text(c->verdict ? c->verdict : "")));
 	}
-	return json_pack("{s:s,s:s,s:f,s:o}", "a", a->name, "b", b->name,
-			 "bound_us", bound_us, "readings", readings);
+	return json_pack("{s:s,s:s,s:o,s:o,s:f,s:o}", "a", a->name, "b",
+			 b->name, "a_layout", text(a->layout), "b_layout",
+			 text(b->layout), "bound_us", bound_us, "readings",
+			 readings);
 }

@@ -301,6 +301,13 @@ static void compared_row(FILE *f, const struct compared *c)
 		c->verdict ? c->verdict : "-");
 }
 
+static void compared_head(FILE *f, char letter, const struct curve *c)
+{
+	fprintf(f, " %c  %s\n", letter, c->name);
+	if (*c->layout)
+		fprintf(f, "    %s\n", c->layout);
+}
+
 int analysis_compare_text(const struct curve *a, const struct curve *b,
 			  double bound_us, char **text)
 {
@@ -314,7 +321,9 @@ int analysis_compare_text(const struct curve *a, const struct curve *b,
 	if (!f)
 		return -ENOMEM;
 	curves_compare(a, b, bound_us, list);
-	fprintf(f, " a  %s\n b  %s\n\n", a->name, b->name);
+	compared_head(f, 'a', a);
+	compared_head(f, 'b', b);
+	fprintf(f, "\n");
 	fprintf(f, " %-18s %13s  %13s  %9s   %s\n", "", "a", "b", "change",
 		"verdict");
 	for (int i = 0; i < READINGS; i++) {

@@ -786,6 +786,10 @@ static void compare_text(void **state)
 	assert_non_null(strstr(text, "0.730 ms"));
 	assert_non_null(strstr(text, "IOPS under 1 ms"));
 	free(text);
+	strcpy(b.layout, "RAID-6 4+2 on 6 of 12 drives");
+	assert_int_equal(analysis_compare_text(&a, &b, 1000, &text), 0);
+	assert_non_null(strstr(text, "100GbE\n    RAID-6 4+2 on 6 of 12"));
+	free(text);
 	curve_fini(&a);
 	curve_fini(&b);
 }
