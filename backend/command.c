@@ -331,6 +331,63 @@ char *command_help(unsigned where)
 	return text_take(&text);
 }
 
+/* Is `name` one of the group that all these words name? */
+static bool is_in_group(const char *name, int argc, char *const argv[])
+{
+	int i;
+	size_t n;
+
+	for (i = 0; i < argc; i++) {
+		n = strcspn(name, " ");
+		if (strlen(argv[i]) != n || strncmp(name, argv[i], n) != 0 ||
+		    !name[n])
+			return false;
+		name += n + 1;
+	}
+	return argc > 0;
+}
+
+char *command_group_help(int argc, char *const argv[], unsigned where)
+{
+	const struct command *c;
+	struct text text = { 0 };
+	bool any = false;
+	char *usage;
+
+	for (c = command_table; c->name; c++) {
+		if (!(c->where & where) || !is_in_group(c->name, argc, argv))
+			continue;
+		usage = command_usage(c, false);
+		text_add(&text, "%s  %s\n      %s\n", any ? "\n" : "",
+			 usage ? usage : c->name, c->help);
+		free(usage);
+		any = true;
+	}
+	return any ? text_take(&text) : NULL;
+}
+
+void command_unknown(int argc, char *const argv[], unsigned where,
+		     struct err *err)
+{
+	char *group = argc ? command_group_help(1, argv, where) : NULL;
+
+	if (!group)
+		err_set(err, -EINVAL,
+			"unknown command \"%.64s\"; `help` lists them",
+			argc ? argv[0] : "");
+	else if (argc < 2)
+		err_set(err, -EINVAL,
+			"\"%.32s\" is a group of commands; `help %.32s` lists "
+			"them",
+			argv[0], argv[0]);
+	else
+		err_set(err, -EINVAL,
+			"\"%.32s\" has no command \"%.32s\"; `help %.32s` "
+			"lists them",
+			argv[0], argv[1], argv[0]);
+	free(group);
+}
+
 /* ---- splitting a line ------------------------------------------------------
  */
 

@@ -61,6 +61,12 @@ int command_check(const struct command *command, int argc, char *const argv[],
 char *command_usage(const struct command *command, bool with_args);
 /* All commands of a place, under their headings; the caller's to free(). */
 char *command_help(unsigned where);
+/* The commands whose names begin with these words and go on: what `vdisk
+ * --help` lists; the caller's to free(). NULL: there are none. */
+char *command_group_help(int argc, char *const argv[], unsigned where);
+/* The sentence for words that are no command: the group when they begin one. */
+void command_unknown(int argc, char *const argv[], unsigned where,
+		     struct err *err);
 /* Splits a prompt line by blanks, with quotes as in sh. command_split_free()
  * frees all. */
 int command_split(const char *line, int *argc, char ***argv, struct err *err);

@@ -85,6 +85,9 @@ COMMAND(do_help)
 		outcome->text = command_usage(topic, true);
 		snprintf(view, sizeof(view), "help:%.*s",
 			 (int)strcspn(topic->page, "("), topic->page);
+	} else if ((outcome->text = command_group_help(
+			    n, words, CMD_SHELL | CMD_PROMPT))) {
+		snprintf(view, sizeof(view), "help:iodeck");
 	} else {
 		snprintf(view, sizeof(view), "help:%.50s", words[0]);
 	}

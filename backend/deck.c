@@ -300,14 +300,15 @@ static int do_argv(struct deck *deck, int argc, char *const argv[],
 		   struct outcome *outcome)
 {
 	const struct command *command;
+	struct err err;
 	int used;
 
 	memset(outcome, 0, sizeof(*outcome));
 	command = command_find(argc, argv, &used);
-	if (!command)
-		return outcome_fail(outcome, 2,
-				    "unknown command \"%s\"; `help` lists them",
-				    argc ? argv[0] : "");
+	if (!command) {
+		command_unknown(argc, argv, CMD_SHELL | CMD_PROMPT, &err);
+		return outcome_fail(outcome, 2, "%s", err.text);
+	}
 	if (command_check(command, argc - used, argv + used, outcome))
 		return 0;
 	command->run(deck, command, argc - used, argv + used, outcome);

@@ -349,11 +349,20 @@ static int with_deck(const struct args *a, const struct command *command,
 	return r;
 }
 
-static int command_unknown(const struct args *a)
+/* The words name no command: a group of them, or nothing. */
+static int no_command(const struct args *a)
 {
-	fprintf(stderr,
-		"iodeck: unknown command \"%s\"; `iodeck --help` lists them\n",
-		a->argv[0]);
+	char *group = command_group_help(a->argc, a->argv, CMD_SHELL);
+	struct err err;
+
+	if (a->help && group) {
+		printf("%s\nEach explains itself with --help.\n", group);
+		free(group);
+		return 0;
+	}
+	free(group);
+	command_unknown(a->argc, a->argv, CMD_SHELL, &err);
+	fprintf(stderr, "iodeck: %s\n", err.text);
 	return 2;
 }
 
@@ -375,7 +384,7 @@ int main(int argc, char *argv[])
 	if (a.argc)
 		command = command_find(a.argc, a.argv, &used);
 	if (a.argc && (!command || !(command->where & CMD_SHELL)))
-		return command_unknown(&a);
+		return no_command(&a);
 	if (a.help)
 		return command ? print_command_help(command) : print_help();
 	if (!command && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))

@@ -86,6 +86,26 @@ static void test_help(void **state)
 	free(help);
 }
 
+static void test_group_help(void **state)
+{
+	char *words[] = { (char *)"vdisk", (char *)"dance", NULL };
+	char *help = command_group_help(1, words, CMD_SHELL);
+	struct err err;
+
+	(void)state;
+	assert_non_null(help);
+	assert_non_null(strstr(help, "vdisk create NAME"));
+	assert_null(strstr(help, "drive"));
+	free(help);
+	assert_null(command_group_help(2, words, CMD_SHELL));
+	assert_null(command_group_help(0, words, CMD_SHELL));
+	command_unknown(2, words, CMD_SHELL, &err);
+	assert_string_equal(err.text, "\"vdisk\" has no command \"dance\"; "
+				      "`help vdisk` lists them");
+	command_unknown(1, words + 1, CMD_SHELL, &err);
+	assert_non_null(strstr(err.text, "unknown command \"dance\""));
+}
+
 /* ---- finding, arguments
  * ------------------------------------------------------ */
 
@@ -369,6 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_group_help),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_bad_arguments),

@@ -21,6 +21,15 @@ want 2 iodeck --frobnicate
 said err 'unknown option: --frobnicate'
 want 2 iodeck dance
 said err 'unknown command "dance"'
+want 0 iodeck vdisk --help
+said out 'vdisk create NAME size=bytes'
+said out 'vdisk delete NAME'
+want 0 iodeck help drive
+said out 'drive probe'
+want 2 iodeck vdisk
+said err '"vdisk" is a group of commands; `help vdisk` lists'
+want 2 iodeck vdisk dance
+said err '"vdisk" has no command "dance"'
 want 2 iodeck run
 said err 'SUITE is missing'
 want 2 iodeck run smoke speed=3 wide
