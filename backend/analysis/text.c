@@ -203,7 +203,8 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 {
 	struct series_summary sum;
 	struct curve curve;
-	char seen[64] = "", flags[8], layout[96];
+	char seen[8] = "", flags[8], layout[96];
+	size_t kinds = 0;
 	size_t rows = 0;
 
 	fprintf(f, "%s", se->name);
@@ -226,8 +227,8 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 			points_head(f);
 		point_row(f, &se->point[i], flags);
 		for (const char *c = flags; *c; c++)
-			if (!strchr(seen, *c))
-				strncat(seen, c, 1);
+			if (!strchr(seen, *c) && kinds + 1 < sizeof(seen))
+				seen[kinds++] = *c;
 	}
 	if (!rows) {
 		fprintf(f, "  no point was measured\n");
@@ -287,7 +288,7 @@ static void compared_row(FILE *f, const struct compared *c)
 	char t[3][48], name[32];
 	char *unit;
 
-	snprintf(name, sizeof(name), "%s", c->name);
+	snprintf(name, sizeof(name), "%.31s", c->name);
 	unit = strstr(name, " (ms)");
 	if (unit)
 		*unit = '\0';
