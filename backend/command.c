@@ -176,6 +176,7 @@ static const struct {
 	{ "seconds", units_seconds, "a time such as 10, 2.5 or 5m" },
 	{ "number", units_number, "a number" },
 	{ "int", units_number, "a whole number" },
+	{ "steps", units_signed, "a whole number, negative for backwards" },
 };
 
 static bool is_one_of(const char *word, const char *values)
@@ -189,6 +190,11 @@ static bool is_one_of(const char *word, const char *values)
 		if (!values[len])
 			return false;
 	}
+}
+
+static bool is_whole(const struct command_arg *arg)
+{
+	return !strcmp(arg->kind, "int") || !strcmp(arg->kind, "steps");
 }
 
 /* NULL: good; else what was expected. */
@@ -205,7 +211,7 @@ static const char *check_value(const struct command_arg *arg, const char *value)
 		if (strcmp(kinds[i].kind, arg->kind) != 0)
 			continue;
 		if (kinds[i].parse(value, &v) ||
-		    (!strcmp(arg->kind, "int") && v != floor(v)))
+		    (is_whole(arg) && v != floor(v)))
 			return kinds[i].want;
 	}
 	return *value ? NULL : "a value";

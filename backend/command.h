@@ -19,7 +19,7 @@ struct command_arg {
 	const char *name; /* "size" for size=V, "FILE" for a positional */
 	const char *kind; /* "vdisk", "policy", "drive", "domain", "suite",
 			     "workload", "file", "bytes", "rate", "seconds",
-			     "number", "int", "flag", "word", "option":
+			     "number", "int", "steps", "flag", "word", "option":
 			     completion and checks */
 	bool required, positional, repeat;
 	const char *values; /* "0|1|5|6", or NULL */

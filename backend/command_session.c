@@ -206,7 +206,7 @@ COMMAND(do_seek)
 COMMAND(do_step)
 {
 	if (!need_replay(deck, outcome))
-		replay_steps(deck, (int)arg_number(ARG("COUNT"), "int", 1));
+		replay_steps(deck, (int)arg_number(ARG("COUNT"), "steps", 1));
 	return 0;
 }
 

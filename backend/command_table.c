@@ -124,7 +124,8 @@ static const struct command_arg seek_args[] = {
 	END,
 };
 static const struct command_arg step_args[] = {
-	POSITIONAL("COUNT", "int", MAY, "How many events."),
+	POSITIONAL("COUNT", "steps", MAY,
+		   "How many events; negative: backwards. Default: 1."),
 	END,
 };
 

@@ -25,7 +25,7 @@ double arg_number(const char *value, const char *kind, double unset)
 	else if (!strcmp(kind, "seconds"))
 		units_seconds(value, &v);
 	else
-		units_number(value, &v);
+		units_signed(value, &v);
 	return v;
 }
 

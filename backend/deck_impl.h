@@ -81,7 +81,8 @@ struct deck {
 	bool stepped; /* events at at_us itself are still to come */
 	double speed;
 	int64_t from_us, to_us, at_us, target_us, clock_us;
-	int steps; /* events still to step over */
+	int steps;  /* events still to step over */
+	int folded; /* events of the session that the model has */
 
 	/* demo */
 	char demo_dir[PATH_MAX];

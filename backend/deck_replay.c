@@ -43,6 +43,7 @@ static void next_apply(struct deck *deck)
 	json_decref(deck->next_event);
 	deck->next_event = NULL;
 	deck->applied++;
+	deck->folded++;
 	if (t > deck->at_us)
 		deck->at_us = t;
 }
@@ -81,7 +82,7 @@ int replay_open(struct deck *deck, const char *path, struct err *err)
 	deck->at_us = deck->target_us = deck->from_us;
 	deck->speed = 1.0;
 	deck->playing = false;
-	deck->steps = 0;
+	deck->steps = deck->folded = 0;
 	deck->clock_us = deck_clock();
 	return 0;
 }
@@ -115,26 +116,34 @@ int replay_speed(struct deck *deck, double speed, struct err *err)
 	return 0;
 }
 
-void replay_seek(struct deck *deck, int64_t at_us)
+/* An empty model before the first event; the old one where memory lacks. */
+static int rewind_all(struct deck *deck)
 {
-	int64_t to = deck->from_us + (at_us > 0 ? at_us : 0);
 	struct model *model;
 
-	if (to > deck->to_us)
-		to = deck->to_us;
-	deck->steps = 0;
-	deck->stepped = false;
-	deck->target_us = to;
-	if (to >= deck->at_us)
-		return;
 	if (model_new(&model))
-		return;
+		return -ENOMEM;
 	model_free(deck->model);
 	deck->model = model;
 	session_rewind(deck->reader);
 	json_decref(deck->next_event);
 	deck->next_event = NULL;
 	deck->at_us = deck->from_us;
+	deck->folded = 0;
+	return 0;
+}
+
+void replay_seek(struct deck *deck, int64_t at_us)
+{
+	int64_t to = deck->from_us + (at_us > 0 ? at_us : 0);
+
+	if (to > deck->to_us)
+		to = deck->to_us;
+	deck->steps = 0;
+	deck->stepped = false;
+	deck->target_us = to;
+	if (to < deck->at_us)
+		rewind_all(deck);
 }
 
 void replay_steps(struct deck *deck, int steps)
@@ -142,6 +151,14 @@ void replay_steps(struct deck *deck, int steps)
 	deck->playing = false;
 	deck->stepped = true;
 	deck->steps += steps;
+	if (steps >= 0)
+		return;
+	/* Back is forward again from the start, that much less far. */
+	deck->steps += deck->folded;
+	if (deck->steps < 0)
+		deck->steps = 0;
+	deck->target_us = deck->from_us;
+	rewind_all(deck);
 }
 
 /* The clock moves the target while playing. */

@@ -110,6 +110,16 @@ int units_number(const char *text, double *value)
 	return parse(text, no_units, NULL, value);
 }
 
+int units_signed(const char *text, double *value)
+{
+	bool minus = *text == '-';
+	int r = units_number(text + minus, value);
+
+	if (!r && minus)
+		*value = -*value;
+	return r;
+}
+
 const char *units_bytes_text(double bytes, char *buf, size_t len)
 {
 	static const char *const names[] = { "B",   "KiB", "MiB",
@@ -152,6 +162,26 @@ const char *units_count_text(double count, char *buf, size_t len)
 			buf[out++] = ',';
 	}
 	buf[out] = '\0';
+	return buf;
+}
+
+const char *units_three_text(double v, char *buf, size_t len)
+{
+	double a = fabs(v);
+
+	if (!isfinite(v))
+		snprintf(buf, len, "-");
+	else if (a >= 999.5)
+		return units_count_text(v, buf, len);
+	else
+		snprintf(buf, len, "%.*f",
+			 a >= 99.95               ? 0
+			 : a >= 9.995             ? 1
+			 : a >= 0.9995            ? 2
+			 : a >= 0.09995 || a == 0 ? 3
+			 : a >= 0.009995          ? 4
+						  : 5,
+			 v);
 	return buf;
 }
 

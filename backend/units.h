@@ -18,11 +18,15 @@ int units_rate(const char *text, double *bytes_s);
 int units_seconds(const char *text, double *seconds);
 /* A plain number. */
 int units_number(const char *text, double *number);
+/* The same, with a minus ahead or not. */
+int units_signed(const char *text, double *number);
 
 /* "4 KiB", "1.50 GiB"; "-" for NAN. Returns buf. */
 const char *units_bytes_text(double bytes, char *buf, size_t len);
 /* "1,234,567" */
 const char *units_count_text(double count, char *buf, size_t len);
+/* Three significant digits: "0.588", "5.36", "12.3", "1,234". */
+const char *units_three_text(double value, char *buf, size_t len);
 /* "2 h 05 min", "3 min 20 s", "1.5 s" */
 const char *units_seconds_text(double seconds, char *buf, size_t len);
 

@@ -22,9 +22,9 @@ static struct deck *deck;
 static bool kind_is_known(const char *kind)
 {
 	static const char *const kinds[] = {
-		"vdisk",    "policy", "drive", "domain", "suite",
-		"workload", "file",   "bytes", "rate",   "seconds",
-		"number",   "int",    "flag",  "word",   "option",
+		"vdisk", "policy", "drive",  "domain",  "suite",  "workload",
+		"file",  "bytes",  "rate",   "seconds", "number", "int",
+		"flag",  "word",   "option", "steps",
 	};
 	size_t i;
 

@@ -181,6 +181,9 @@ static void test_step(void **state)
 	assert_int_equal(deck_model(deck)->revision, before + 21);
 	pass(deck, 1);
 	assert_int_equal(deck_model(deck)->revision, before + 21);
+	run(deck, "step -5");
+	pass(deck, 0.05);
+	assert_int_equal(deck_model(deck)->revision, before + 16);
 	deck_close(deck);
 }
 
