@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "backend/model_priv.h"
+#include "backend/units.h"
 
 struct m_run *model_run_find(struct m_state *s, const char *id)
 {
@@ -510,6 +511,16 @@ int model_on_phase(struct m_state *s, const struct event_head *head,
 	return 0;
 }
 
+/* The how manyth of its kind in its series, from 1. */
+static int point_nth(const struct m_series *se, const struct m_point *p)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < se->points && &se->point[i] <= p; i++)
+		n += !strcmp(se->point[i].kind, p->kind);
+	return n;
+}
+
 /* What a phase found, in a line. */
 static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
 		      const char *status)
@@ -518,6 +529,7 @@ static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
 	const struct m_point *p = model_point_find(run, ph->phase);
 	const struct m_series *se =
 		ph->series < 0 ? NULL : &run->series[ph->series];
+	char iops[32], ms[32];
 	double ops, sum;
 
 	if (!strcmp(status, "failed")) {
@@ -525,6 +537,9 @@ static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
 			  ph->phase + 1, run->phases, ph->kind, ph->reason);
 		return;
 	}
+	/* A note stands in the log itself. */
+	if (!strcmp(ph->kind, "note"))
+		return;
 	if (!p || !se) {
 		model_log(s, t_us, "info", "phase %d of %d (%s) %s",
 			  ph->phase + 1, run->phases, ph->kind, status);
@@ -532,20 +547,22 @@ static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
 	}
 	if (!strcmp(p->kind, "max")) {
 		model_log(s, t_us, "info",
-			  "%s: maximum %.0f IOPS at %lld outstanding", se->name,
-			  se->max_iops, (long long)se->max_outstanding);
+			  "%s: maximum %s IOPS at %lld outstanding", se->name,
+			  units_count_text(se->max_iops, iops, sizeof(iops)),
+			  (long long)se->max_outstanding);
 		return;
 	}
 	ops = (double)p->read.ops + (double)p->write.ops;
 	sum = (double)p->read.svc.sum_ns + (double)p->write.svc.sum_ns;
 	if (p->measured_s > 0 && ops > 0)
-		model_log(s, t_us, "info",
-			  "%s: point %d %s, %.0f IOPS at %.3g ms", se->name,
-			  p->point + 1, status, ops / p->measured_s,
-			  sum / ops / 1e6);
+		model_log(s, t_us, "info", "%s: point %d %s, %s IOPS at %s ms",
+			  se->name, point_nth(se, p), status,
+			  units_count_text(ops / p->measured_s, iops,
+					   sizeof(iops)),
+			  units_three_text(sum / ops / 1e6, ms, sizeof(ms)));
 	else
 		model_log(s, t_us, "info", "%s: point %d %s", se->name,
-			  p->point + 1, status);
+			  point_nth(se, p), status);
 }
 
 int model_on_phase_end(struct m_state *s, const struct event_head *head,

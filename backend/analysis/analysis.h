@@ -14,6 +14,8 @@ struct lat_set {
 	struct lat_stats all, read, write;
 };
 
+#define STEADY_CI 0.05 /* a steady point's intervals are narrower */
+
 struct point_stats {
 	double asked_iops; /* NAN closed loop */
 	double percent;

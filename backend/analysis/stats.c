@@ -26,7 +26,6 @@
 
 #define BATCHES_MIN 6
 #define BATCHES_MAX 20
-#define STEADY_CI 0.05
 #define STEADY_SLOPE 0.10
 #define SATURATED_SHARE 0.98
 #define HOST_SHARE 0.25

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/analysis/analysis_priv.h"
+#include "backend/units.h"
 
 /* ---- figures ------------------------------------------------------------ */
 
@@ -31,22 +32,7 @@ const char *figure_count(double v, char *out, size_t size)
 
 const char *figure_three(double v, char *out, size_t size)
 {
-	double a = fabs(v);
-
-	if (!isfinite(v))
-		snprintf(out, size, "-");
-	else if (a >= 999.5)
-		return figure_count(v, out, size);
-	else
-		snprintf(out, size, "%.*f",
-			 a >= 99.95               ? 0
-			 : a >= 9.995             ? 1
-			 : a >= 0.9995            ? 2
-			 : a >= 0.09995 || a == 0 ? 3
-			 : a >= 0.009995          ? 4
-						  : 5,
-			 v);
-	return out;
+	return units_three_text(v, out, size);
 }
 
 /* A share as percent, with one digit behind the point below ten. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/units.h"
+
 #define MAX_INTERVAL_MIN_US 100000u
 
 void conductor_job_end(struct conductor *c)
@@ -195,7 +197,7 @@ static void max_level_end(struct conductor *c)
 {
 	unsigned depth = c->outstanding;
 	enum max_verdict verdict;
-	char text[160];
+	char text[160], count[32];
 	double iops;
 
 	verdict = max_search_level(&c->search, &iops);
@@ -205,7 +207,8 @@ static void max_level_end(struct conductor *c)
 		conductor_phase_end(c);
 		return;
 	}
-	snprintf(text, sizeof(text), "outstanding %u: %.0f IOPS%s", depth, iops,
+	snprintf(text, sizeof(text), "%s IOPS with %u outstanding%s",
+		 units_count_text(iops, count, sizeof(count)), depth,
 		 c->search.bound ? ", bound by the generator" : "");
 	conductor_emit_log(c, text);
 	if (verdict == MAX_FOUND) {
