@@ -73,7 +73,8 @@ static size_t count_lines(const char *text)
 	return n + 1;
 }
 
-static void outcome_show(struct app *app, struct outcome *o, const char *line)
+static void outcome_show(struct app *app, const struct outcome *o,
+			 const char *line)
 {
 	if (o->text && *o->text) {
 		if (count_lines(o->text) > 1)
@@ -82,7 +83,10 @@ static void outcome_show(struct app *app, struct outcome *o, const char *line)
 			ui_say(&app->ui, &app->scene, o->status, o->text);
 	} else if (o->pending) {
 		ui_say(&app->ui, &app->scene, -1, line);
-	} else if (!o->view[0]) {
+	} else if (o->status ||
+		   (!o->view[0] && app->status.link != LINK_REPLAY)) {
+		/* In a replay its bar shows that it went; the line is for what
+		 * happened there. */
 		ui_say(&app->ui, &app->scene, o->status,
 		       o->status ? "failed" : line);
 	}
@@ -207,7 +211,8 @@ static void one_key(struct app *app, int key)
 			run_line(app, line);
 		return;
 	}
-	if (welcome_shown(&app->scene) && !app->ui.pager.open && !app->ui.ask &&
+	if (welcome_shown(&app->scene) && !app->ui.guide &&
+	    !app->ui.pager.open && !app->ui.ask &&
 	    app->ui.screen == SCREEN_CLUSTER && welcome_key(key, line)) {
 		run_line(app, line);
 		return;
@@ -360,8 +365,10 @@ int tui_run(struct deck *deck, const struct tui_opts *opts, struct err *err)
 								  : NULL);
 	first_screen(&app, opts);
 	library_look(&app);
-	if (opts->start)
-		run_line(&app, opts->start);
+	if (opts->begun) {
+		scene_update(&app);
+		outcome_show(&app, opts->begun, opts->start);
+	}
 	do {
 		rc = turn(&app);
 	} while (!rc && !app.quit);

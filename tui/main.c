@@ -5,6 +5,7 @@
  *
  * Exit status: 0 done, 1 the work failed, 2 usage or bad input.
  */
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -163,6 +164,8 @@ static int print_outcome(const struct outcome *outcome, bool json)
 	else if (outcome->text)
 		print_lines(stdout, outcome->text);
 	if (fflush(stdout) || ferror(stdout)) {
+		if (errno == EPIPE) /* head(1) has seen enough */
+			return 1;
 		perror("iodeck: standard output");
 		return 1;
 	}
@@ -194,7 +197,13 @@ static int print_command_help(const struct command *command)
 /* ---- the console
  * ------------------------------------------------------------------ */
 
-/* The words as one line for the prompt, each in quotes. */
+/* Nothing in it that the prompt would take for more than a letter? */
+static bool is_plain(const char *word)
+{
+	return *word && !strpbrk(word, " \t\n'\"\\");
+}
+
+/* The words as one line for the prompt, those in quotes that need them. */
 static char *line_of(int argc, char *const argv[])
 {
 	size_t len = 1;
@@ -208,6 +217,10 @@ static char *line_of(int argc, char *const argv[])
 	for (i = 0; line && i < argc; i++) {
 		if (i)
 			*p++ = ' ';
+		if (is_plain(argv[i])) {
+			p = stpcpy(p, argv[i]);
+			continue;
+		}
 		*p++ = '\'';
 		for (s = argv[i]; *s; s++) {
 			if (*s == '\'') {
@@ -224,12 +237,26 @@ static char *line_of(int argc, char *const argv[])
 	return line;
 }
 
-static int console(struct deck *deck, const char *start, bool guide)
+/* Where to find again what was seen. */
+static void say_session(const struct deck *deck)
+{
+	struct deck_status status;
+
+	deck_status(deck, &status);
+	if (status.link != LINK_REPLAY && status.session_path[0])
+		printf("Recorded. To see it again:\n  iodeck replay %s\n",
+		       status.session_path);
+}
+
+/* begun: what `start` gave; both NULL without a command. */
+static int console(struct deck *deck, const char *start,
+		   const struct outcome *begun, bool guide)
 {
 	const char *charset = deck_option(deck, "charset");
 	struct tui_opts opts = {
 		.charset = strcmp(charset, "auto") != 0 ? charset : NULL,
 		.start = start,
+		.begun = begun,
 		.guide = guide,
 		.tty_fd = -1,
 	};
@@ -238,15 +265,19 @@ static int console(struct deck *deck, const char *start, bool guide)
 	/* Without a cluster the console opens all the same and says so. */
 	if (!start)
 		deck_attach(deck, NULL);
-	if (!tui_run(deck, &opts, &err))
+	if (!tui_run(deck, &opts, &err)) {
+		say_session(deck);
 		return 0;
+	}
 	fprintf(stderr, "iodeck: %s\n", err.text);
 	return 1;
 }
 
+/* What is refused is said where it was typed, not on a screen. */
 static int console_command(struct deck *deck, const struct command *command,
 			   int argc, char *argv[])
 {
+	struct outcome begun = { 0 };
 	char *line;
 	int r;
 
@@ -254,7 +285,14 @@ static int console_command(struct deck *deck, const struct command *command,
 	if (!strcmp(command->name, "replay"))
 		argv[0] = (char *)"open";
 	line = line_of(argc, argv);
-	r = line ? console(deck, line, !strcmp(command->name, "demo")) : 1;
+	if (!line)
+		return 1;
+	deck_do(deck, line, &begun);
+	r = begun.status && !begun.pending
+		    ? print_outcome(&begun, false)
+		    : console(deck, line, &begun,
+			      !strcmp(command->name, "demo"));
+	outcome_free(&begun);
 	free(line);
 	return r;
 }
@@ -343,7 +381,7 @@ static int with_deck(const struct args *a, const struct command *command,
 	r = sets_apply(deck, a);
 	if (!r)
 		r = command ? run_command(deck, a, command, used)
-			    : console(deck, NULL, false);
+			    : console(deck, NULL, NULL, false);
 	deck_close(deck);
 	free(typed);
 	return r;

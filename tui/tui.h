@@ -14,10 +14,11 @@ struct tui_opts {
 	const char *screen;  /* first screen: "cluster", "run"...; NULL: by
 				what there is to see */
 	const char *charset; /* "utf8", "blocks", "ascii"; NULL: by locale */
-	const char *start;   /* a command line to run at once, or NULL */
-	bool guide;          /* the demo: captions, and screens turn by
-				themselves until a key chooses one */
-	int tty_fd;          /* the terminal; -1: /dev/tty */
+	const char *start;   /* the command line that was run, or NULL */
+	const struct outcome *begun; /* what it gave, to be shown first */
+	bool guide;                  /* the demo: captions, and screens turn by
+					themselves until a key chooses one */
+	int tty_fd;                  /* the terminal; -1: /dev/tty */
 };
 
 /*

@@ -358,7 +358,9 @@ static void guide_draw(const struct ui *ui, const struct scene *scene,
 		       struct canvas *c, struct rect r)
 {
 	char title[64], text[512];
-	const char *how = guide_waits(ui, scene) ? " [Enter] go on "
+	const struct m_run *run = model_run(scene->model);
+	const char *how = guide_waits(ui, scene)        ? " [Enter] go on "
+			  : run && run->ended_t_us >= 0 ? " [g] hide "
 			  : ui->guide_step ? " step by step, [G] by itself "
 					   : " [G] step by step ";
 
@@ -407,7 +409,8 @@ void ui_draw(struct ui *ui, const struct scene *scene, struct canvas *c)
 	canvas_clip(c, f.body);
 	if (ui->pager.open)
 		pager_draw(ui, c, f.body);
-	else if (welcome_shown(scene) && ui->screen == SCREEN_CLUSTER)
+	else if (!ui->guide && welcome_shown(scene) &&
+		 ui->screen == SCREEN_CLUSTER)
 		welcome_draw(scene, c, f.body);
 	else
 		screen_of(ui->screen)->draw(ui, scene, c, f.body);

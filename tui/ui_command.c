@@ -216,17 +216,25 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 	return rc;
 }
 
+static const char *leave_words(const struct scene *scene)
+{
+	const struct m_run *run = model_run(scene->model);
+	bool on = run && run->ended_t_us < 0 &&
+		  scene->status->link != LINK_REPLAY;
+
+	return on ? "Leave the console? A run goes on, and its record with it."
+		  : "Leave the console?";
+}
+
 /* "ask" keeps its line whole, quotes and all. */
-static int do_ask(struct ui *ui, const char *line)
+static int do_ask(struct ui *ui, const struct scene *scene, const char *line)
 {
 	line += strcspn(line, " ");
 	line += strspn(line, " ");
 	if (!*line)
 		return -EINVAL;
 	if (!strcmp(line, "quit"))
-		ui_confirm(ui, line,
-			   "Leave the console? A run goes on, and "
-			   "its record with it.");
+		ui_confirm(ui, line, "%s", leave_words(scene));
 	else
 		ui_confirm(ui, line, "%s: this cannot be undone. Do it?", line);
 	return 0;
@@ -252,7 +260,7 @@ static int dispatch(struct ui *ui, const struct scene *scene, char **word,
 		return form_open(ui, scene, !strcmp(word[1], "new"));
 	}
 	if (!strcmp(word[0], "ask"))
-		return do_ask(ui, line);
+		return do_ask(ui, scene, line);
 	if (!strcmp(word[0], "help")) {
 		/* Of commands the deck knows more. */
 		if (word[1][0] && strcmp(word[1], "keys") != 0 &&

@@ -216,9 +216,8 @@ static void form_apply(struct ui *ui, const struct scene *scene)
 	else
 		snprintf(line, sizeof(line), "vdisk set %s %s", f->name, words);
 	ui_confirm(ui, line,
-		   f->fresh ? "Create %s, %s?"
-			    : "Move %s, %s, to the new policy?",
-		   f->name, fmt_bytes(a, (double)f->size_bytes));
+		   f->fresh ? "Create %s, %s, %s?" : "Move %s, %s, to %s?",
+		   f->name, fmt_bytes(a, (double)f->size_bytes), words);
 	f->open = false;
 }
 
@@ -330,7 +329,9 @@ static void draw_cost(const struct form *f, const struct scene *scene,
 			   ", %.0f I/O%s a small write, ", now.write_ios,
 			   now.write_ios > 1 ? "s" : "");
 	canvas_printf(c, x, r.y + y, now.refused ? ROLE_BAD : ROLE_TEXT,
-		      "%d of %zu domains", now.domains, scene->model->domains);
+		      now.refused ? "needs %d domains: %zu are here"
+				  : "%d of %zu domains",
+		      now.domains, scene->model->domains);
 	label(c, r, y + 1, f->fresh ? "to make" : "to move", false);
 	canvas_printf(c, r.x + 12, r.y + y + 1, ROLE_TEXT,
 		      "%s of data, %s on drives%s",
@@ -355,8 +356,8 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		draw_value(f, c, r, y++, F_NAME, "name", f->name, "type it");
 	draw_value(f, c, r, y++, F_POLICY, "policy",
 		   f->policy[0] ? f->policy : "none",
-		   f->policy[0] ? "named: it changes with its name"
-				: "the fields below alone");
+		   f->policy[0] ? "sets the fields below"
+				: "set by the fields below");
 	draw_raid(f, c, r, y++);
 	snprintf(a, sizeof(a), "%d", f->ftt);
 	draw_value(f, c, r, y++, F_FTT, "failures", a,

@@ -196,6 +196,22 @@ static unsigned line_role(const char *level)
 	return !strcmp(level, "warn") ? ROLE_WARN : ROLE_TEXT;
 }
 
+/* Did something go wrong since the answer was given? */
+static bool message_is_old(const struct ui *ui, const struct scene *scene)
+{
+	const struct model *m = scene->model;
+
+	if (scene->now_us - ui->message_t_us >= MESSAGE_US)
+		return true;
+	for (size_t i = m->lines; i-- > 0;) {
+		if (m->line[i].t_us <= ui->message_t_us)
+			return false;
+		if (line_role(m->line[i].level) != ROLE_TEXT)
+			return true;
+	}
+	return false;
+}
+
 static void message_draw(struct ui *ui, const struct scene *scene,
 			 struct canvas *c, struct rect r)
 {
@@ -208,8 +224,7 @@ static void message_draw(struct ui *ui, const struct scene *scene,
 			   scene->status->text);
 		return;
 	}
-	if (ui->message_t_us >= 0 &&
-	    scene->now_us - ui->message_t_us < MESSAGE_US) {
+	if (ui->message_t_us >= 0 && !message_is_old(ui, scene)) {
 		unsigned s = (unsigned)ui->message_status;
 
 		canvas_fit(c, r.x + 1, r.y, r.w - 2,

@@ -3,6 +3,7 @@
  * The demo's captions: what is being seen, and on which screen. The newest note
  * of the stream leads; what the run does and what the vDisks say adds to it.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static const struct {
 	{ "prefill", "Filling the vDisks",
 	  "Every block is written once before anything is measured, so that "
 	  "no read finds a hole.",
-	  SCREEN_CLUSTER },
+	  SCREEN_VDISKS },
 	{ "max", "Looking for the maximum",
 	  "The number of I/Os in flight doubles until IOPS gain less than "
 	  "3 %. The points of the curve are shares of what is found.",
@@ -64,6 +65,20 @@ static const struct {
 	  SCREEN_VDISKS },
 };
 
+/* "RAID-5: a curve grows": whose turn it is. */
+static void title_phase(const struct m_run *run, size_t at, char *title,
+			size_t len)
+{
+	const char *name = phase_caption[at].title;
+	int series = run->phase.series;
+
+	if (series < 0 || series >= (int)run->series_count)
+		snprintf(title, len, "%s", name);
+	else
+		snprintf(title, len, "%.24s: %c%s", run->series[series].name,
+			 tolower((unsigned char)name[0]), name + 1);
+}
+
 static size_t phase_find(const char *kind)
 {
 	for (size_t i = 0; i < array_len(phase_caption); i++)
@@ -91,11 +106,14 @@ static enum screen_id caption_after(const struct m_run *run, char *title,
 				    size_t title_len, char *text,
 				    size_t text_len)
 {
-	snprintf(title, title_len, "The run is %s", run->state);
+	bool done = !strcmp(run->state, "done");
+
+	snprintf(title, title_len, "The run %s%s", done ? "is " : "",
+		 !strcmp(run->state, "stopped") ? "was stopped" : run->state);
 	snprintf(text, text_len,
-		 "All of it is recorded: 6 lists the sessions, Enter replays "
-		 "one through these same screens. %s",
-		 run->reason);
+		 "%s%sAll of it is recorded: 6 lists the sessions, Enter "
+		 "replays one through these same screens.",
+		 run->reason, *run->reason ? ". " : "");
 	return SCREEN_COMPARE;
 }
 
@@ -123,6 +141,14 @@ static enum screen_id screen_for(const struct model *m, int64_t now_us,
 	return phase_caption[phase].screen;
 }
 
+static bool anything_begun(const struct m_run *run)
+{
+	for (size_t i = 0; i < run->series_count; i++)
+		if (run->series[i].points)
+			return true;
+	return false;
+}
+
 enum screen_id guide_caption(const struct model *model, int64_t now_us,
 			     char *title, size_t title_len, char *text,
 			     size_t text_len)
@@ -138,12 +164,14 @@ enum screen_id guide_caption(const struct model *model, int64_t now_us,
 	if (run->ended_t_us >= 0)
 		return caption_after(run, title, title_len, text, text_len);
 	at = phase_find(run->phase.kind);
-	if (at == SIZE_MAX)
+	/* A rest ahead of everything is for looking around. */
+	if (at == SIZE_MAX ||
+	    (!anything_begun(run) && at == phase_find("rest")))
 		return caption_before(model, title, title_len, text, text_len);
 	/* A note speaks until the story has gone on for a while. */
 	ours = note && note->t_us >= run->begun_t_us &&
 	       now_us - note->t_us < 20000000;
-	snprintf(title, title_len, "%s", phase_caption[at].title);
+	title_phase(run, at, title, title_len);
 	snprintf(text, text_len, "%s",
 		 ours ? note->text : phase_caption[at].text);
 	if (v)

@@ -62,21 +62,28 @@ static void field(struct canvas *c, const struct grid *g, int y,
 static void point_title(const struct m_run *run, const struct m_point *p,
 			size_t series, int w, char *text, size_t len)
 {
-	char letter = series_letter((unsigned)series), what[32];
+	char letter = series_letter((unsigned)series), what[32], brief[16];
 	size_t total = 0, at = 0;
 
 	for (size_t i = 0; i < run->series[series].points; i++) {
 		total += strcmp(run->series[series].point[i].kind, "max") != 0;
 		at = &run->series[series].point[i] == p ? total : at;
 	}
-	if (!strcmp(p->kind, "max"))
+	if (!strcmp(p->kind, "max")) {
 		snprintf(what, sizeof(what), "finding max");
-	else if (isfinite(p->percent))
+		snprintf(brief, sizeof(brief), "max");
+	} else if (isfinite(p->percent)) {
 		snprintf(what, sizeof(what), "%.0f %% of max", p->percent);
-	else
+		snprintf(brief, sizeof(brief), "%.0f %%", p->percent);
+	} else {
 		snprintf(what, sizeof(what), "point %zu", at);
+		snprintf(brief, sizeof(brief), "%zu", at);
+	}
 	snprintf(text, len, "%c %s  %s", letter, run->series[series].name,
 		 what);
+	if (text_columns(text) > w - 4)
+		snprintf(text, len, "%c %s  %s", letter,
+			 run->series[series].name, brief);
 	/* Where not all fits, the letter stands for the name. */
 	if (text_columns(text) > w - 4)
 		snprintf(text, len, "%c  %s", letter, what);
@@ -140,6 +147,21 @@ static int draw_latency(struct canvas *c, const struct grid *g, int y,
 	return y - from;
 }
 
+/* What moves: IOPS, latency, or both by less than their trend. */
+static void draw_unsteady(struct canvas *c, int x, int y,
+			  const struct point_stats *st)
+{
+	bool ms = st->latency_ci > st->iops_ci;
+	double ci = ms ? st->latency_ci : st->iops_ci;
+
+	canvas_text(c, x, y, ROLE_WARN, "no");
+	if (ci < STEADY_CI)
+		canvas_text(c, x + 5, y, ROLE_TEXT, "drifts");
+	else
+		canvas_printf(c, x + 5, y, ROLE_TEXT, "%s\xc2\xb1%.1f %%",
+			      ms ? "ms " : "", ci * 100);
+}
+
 static void draw_steady(struct canvas *c, const struct grid *g, int y,
 			const struct m_point *p, const struct point_stats *st)
 {
@@ -153,13 +175,12 @@ static void draw_steady(struct canvas *c, const struct grid *g, int y,
 		canvas_text(c, x, y, ROLE_DIM, "warming up");
 	else if (!isfinite(st->iops_ci))
 		canvas_text(c, x, y, ROLE_DIM, "-");
-	else
-		canvas_printf(c,
-			      x + canvas_text(c, x, y,
-					      st->steady ? ROLE_OK : ROLE_WARN,
-					      st->steady ? "yes" : "no "),
-			      y, ROLE_TEXT, "  \xc2\xb1%.1f %%",
+	else if (st->steady)
+		canvas_printf(c, x + canvas_text(c, x, y, ROLE_OK, "yes"), y,
+			      ROLE_TEXT, "  \xc2\xb1%.1f %%",
 			      st->iops_ci * 100);
+	else
+		draw_unsteady(c, x, y, st);
 }
 
 static void draw_left(const struct scene *scene, struct canvas *c,
