@@ -218,7 +218,11 @@ static int device_take(const char *path, int *fd, struct err *err)
 				 (S_ISBLK(st.st_mode) ? O_EXCL : 0));
 	if (*fd < 0)
 		return err_set(err, -errno, "%s %s", path,
-			       errno == EBUSY ? "is in use" : strerror(errno));
+			       errno == EBUSY
+				       ? "is in use: by an iodeck-agent, "
+					 "which `agent stop` ends, or "
+					 "another program"
+				       : strerror(errno));
 	return drive_lock(*fd, path, 0, DATA_OFF, err);
 }
 

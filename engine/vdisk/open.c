@@ -594,7 +594,7 @@ int vdisk_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
 	int rc;
 
 	if (component->limits.size_bytes < VDISK_LABEL_BYTES)
-		return err_set(err, -ENOENT, "%s is too small for a label",
+		return err_set(err, -EBADMSG, "%s is too small for a label",
 			       component->name);
 	rc = label_io_init(&lio, component);
 	if (rc)
