@@ -10,6 +10,7 @@
 
 struct drive_chore {
 	int (*work)(struct drive_chore *c);
+	struct drive_ask_host host;
 	struct reply *reply;
 	char *path, *cluster, *destroy;
 	bool force;
@@ -81,6 +82,8 @@ static void chore_done(void *arg)
 		c->err.code = c->rc;
 		reply_err(c->reply, &c->err);
 	} else {
+		if (c->work == work_claim)
+			c->host.claimed(c->path, c->cluster, c->host.arg);
 		reply_ok_with(c->reply,
 			      c->probed ? facts_json(&c->facts) : NULL);
 	}
@@ -106,8 +109,8 @@ static const struct {
 	{ "drive_release", work_release },
 };
 
-bool drive_ask(struct chores *chores, const char *what, const json_t *request,
-	       struct reply *reply)
+bool drive_ask(const struct drive_ask_host *host, const char *what,
+	       const json_t *request, struct reply *reply)
 {
 	struct drive_chore *c;
 	size_t k = 0;
@@ -119,6 +122,7 @@ bool drive_ask(struct chores *chores, const char *what, const json_t *request,
 	c = calloc(1, sizeof(*c));
 	id_assert(c);
 	c->work = kinds[k].work;
+	c->host = *host;
 	c->reply = reply;
 	c->path = text_copy(request, "path");
 	c->cluster = text_copy(request, "cluster");
@@ -126,7 +130,7 @@ bool drive_ask(struct chores *chores, const char *what, const json_t *request,
 	c->force = json_is_true(json_object_get(request, "force"));
 	if (c->path && c->path[0] == '/' &&
 	    (c->cluster || c->work != work_claim)) {
-		chores_start(chores, chore_work, chore_done, c);
+		chores_start(host->chores, chore_work, chore_done, c);
 		return true;
 	}
 	c->rc = err_set(&c->err, -EINVAL, "%s: needs an absolute \"path\"%s",

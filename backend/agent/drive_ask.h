@@ -10,8 +10,15 @@
 
 struct chores;
 
+struct drive_ask_host {
+	struct chores *chores;
+	/* a drive was claimed; before the reply */
+	void (*claimed)(const char *path, const char *cluster, void *arg);
+	void *arg;
+};
+
 /* False: `what` is none of these, and the reply is still owed. */
-bool drive_ask(struct chores *chores, const char *what, const json_t *request,
-	       struct reply *reply);
+bool drive_ask(const struct drive_ask_host *host, const char *what,
+	       const json_t *request, struct reply *reply);
 
 #endif

@@ -241,8 +241,17 @@ static const struct {
 	{ "run_stop", do_run_stop },
 };
 
+static void drive_claimed(const char *path, const char *cluster, void *arg)
+{
+	struct work *w = arg;
+
+	if (w->provider && !w->cluster_closing)
+		provider_drive_claimed(w->provider, path, cluster);
+}
+
 static void request_do(struct work *w, json_t *request, struct reply *reply)
 {
+	const struct drive_ask_host drives = { w->chores, drive_claimed, w };
 	const char *what = json_string_value(json_object_get(request, "do"));
 
 	for (size_t k = 0; k < array_len(requests); k++) {
@@ -251,7 +260,7 @@ static void request_do(struct work *w, json_t *request, struct reply *reply)
 		requests[k].fn(w, request, reply);
 		return;
 	}
-	if (drive_ask(w->chores, what, request, reply))
+	if (drive_ask(&drives, what, request, reply))
 		return;
 	if (!w->provider || w->cluster_closing)
 		reply_fail(reply, provider_knows(what) ? -ENODEV : -ENOSYS,

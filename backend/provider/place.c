@@ -5,6 +5,7 @@
  * each component, vDisks spread by themselves.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/event.h"
@@ -20,14 +21,14 @@ uint64_t slot_bytes(const struct vdisk_policy *policy, uint64_t size_bytes,
 
 /* The emptiest drive of a domain that has room; NULL: none. */
 static struct p_drive *domain_drive(const struct p_domain *dom, uint64_t bytes,
-				    const struct p_drive * not )
+				    const struct p_drive *but)
 {
 	struct p_drive *best = NULL;
 
 	for (size_t k = 0; k < dom->drives; k++) {
 		struct p_drive *d = &dom->drive[k];
 
-		if (d != not &&drive_is_there(d) && drive_free(d) >= bytes &&
+		if (d != but && drive_is_there(d) && drive_free(d) >= bytes &&
 		    (!best || drive_free(d) > drive_free(best)))
 			best = d;
 	}
@@ -44,11 +45,11 @@ static bool domain_taken(const struct vdisk_slot *slot, unsigned slots,
 }
 
 /* The emptiest drive in a domain that no slot but `except` is in; never the
- * drive `not`. */
+ * drive `but`. */
 static struct p_drive *drive_choose(const struct provider *p,
 				    const struct vdisk_slot *slot,
 				    unsigned slots, unsigned except,
-				    const struct p_drive * not, uint64_t bytes)
+				    const struct p_drive *but, uint64_t bytes)
 {
 	struct p_drive *best = NULL;
 
@@ -57,7 +58,7 @@ static struct p_drive *drive_choose(const struct provider *p,
 
 		if (domain_taken(slot, slots, except, p->domain[k].name))
 			continue;
-		d = domain_drive(&p->domain[k], bytes, not );
+		d = domain_drive(&p->domain[k], bytes, but);
 		if (d && (!best || drive_free(d) > drive_free(best)))
 			best = d;
 	}
@@ -100,12 +101,26 @@ void place_drop(struct provider *p, const struct vdisk_slot *slot,
 	}
 }
 
-/* They close as the reactor turns; then they are tidied away, as all that
- * belongs to nobody. */
+static void undone_add(struct provider *p, const struct vdisk_slot *slot)
+{
+	struct p_undone *more =
+		realloc(p->undone, (p->undones + 1) * sizeof(*more));
+
+	if (!more)
+		return; /* it stays until the next opening */
+	p->undone = more;
+	more += p->undones++;
+	more->drive = drive_find(p, slot->domain, slot->drive);
+	memcpy(more->component, slot->component, sizeof(more->component));
+}
+
+/* They close as the reactor turns; then they are tidied away. */
 void place_undo(struct provider *p, const struct vdisk_slot *slot,
 		unsigned slots)
 {
 	place_drop(p, slot, slots);
+	for (unsigned k = 0; k < slots; k++)
+		undone_add(p, &slot[k]);
 	p->tidy = true;
 }
 

@@ -29,6 +29,7 @@ static void provider_free(struct provider *p)
 		vdisk_remove(p->vdisks);
 	free(p->domain);
 	free(p->policy);
+	free(p->undone);
 	json_decref(p->doc_vdisks);
 	free(p);
 }

@@ -50,6 +50,10 @@ bool provider_knows(const char *what);
 void provider_ask(struct provider *p, const char *what, const json_t *request,
 		  struct reply *reply);
 
+/* A drive was given to this cluster: used, if it is one of ours that failed. */
+void provider_drive_claimed(struct provider *p, const char *path,
+			    const char *cluster);
+
 /* ---- for a run ---------------------------------------------------------- */
 
 /* During a run nothing migrates; while something does, -EBUSY. */

@@ -75,6 +75,12 @@ struct p_part {
 	uint64_t epoch, bytes;
 };
 
+/* A component made for nothing, to be deleted once it is closed. */
+struct p_undone {
+	struct p_drive *drive;
+	char component[64];
+};
+
 enum p_phase {
 	PV_SHUT, /* not open: `reason` says why */
 	PV_BUSY, /* being opened, made, closed, deleted */
@@ -126,8 +132,10 @@ struct provider {
 	void (*closed)(void *arg);
 	void *closed_arg;
 	bool opening, closing, running;
-	bool cluster_told;     /* an event is due */
-	bool tidy;             /* components may be left over */
+	bool cluster_told; /* an event is due */
+	bool tidy;         /* components may be left over */
+	struct p_undone *undone;
+	size_t undones;
 	unsigned drive_serial; /* grows when a drive comes back */
 	unsigned naming;       /* of new components */
 	struct timer tend, usage, shut;

@@ -145,6 +145,70 @@ static void component_look(struct scan *s, struct p_drive *d,
 	v->parts++;
 }
 
+/* Its room, and what is used of it. */
+static int drive_measure(struct p_drive *d, struct drive *drive,
+			 struct err *err)
+{
+	struct drive_component *list = NULL;
+	struct drive_facts facts = { 0 };
+	size_t count = 0;
+	int rc = drive_list(drive, &list, &count, err);
+
+	if (rc)
+		return rc;
+	d->used_bytes = 0;
+	for (size_t k = 0; k < count; k++)
+		d->used_bytes += list[k].size_bytes;
+	free(list);
+	drive_facts(drive, &facts);
+	d->kind = facts.kind;
+	d->size_bytes = d->kind == DRIVE_DIR ? d->used_bytes + facts.free_bytes
+					     : facts.size_bytes;
+	if (d->most_bytes && d->most_bytes < d->size_bytes)
+		d->size_bytes = d->most_bytes;
+	return 0;
+}
+
+/* One that could not be used when the cluster was opened, and now may. */
+static void drive_admit(struct provider *p, struct p_drive *d)
+{
+	struct err err = { 0 };
+	char name[72];
+	int rc;
+
+	snprintf(name, sizeof(name), "%s:%s", d->domain->name, d->name);
+	rc = drive_open(p->reactor, d->path, name, &d->drive, &err);
+	if (!rc)
+		rc = drive_measure(d, d->drive, &err);
+	if (rc) {
+		drive_close(d->drive);
+		d->drive = NULL;
+		drive_fails(d, err.text);
+		return;
+	}
+	d->state = P_DRIVE_OK;
+	d->reason[0] = '\0';
+	p->drive_serial++;
+	tell_log(p, "info", "drive %s, %s, is in use now", name, d->path);
+}
+
+void provider_drive_claimed(struct provider *p, const char *path,
+			    const char *cluster)
+{
+	if (p->opening || p->closing || strcmp(cluster, p->name) != 0)
+		return;
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t n = 0; n < p->domain[k].drives; n++) {
+			struct p_drive *d = &p->domain[k].drive[n];
+
+			if (d->state == P_DRIVE_FAILED && !d->drive &&
+			    d->link && !strcmp(d->path, path))
+				drive_admit(p, d);
+		}
+	p->cluster_told = true;
+	tend_soon(p);
+}
+
 static void drive_look(struct scan *s, struct p_drive *d)
 {
 	struct drive_component *list = NULL;
@@ -162,20 +226,8 @@ static void drive_look(struct scan *s, struct p_drive *d)
 	for (size_t k = 0; k < count && !rc; k++)
 		component_look(s, d, drive, &list[k]);
 	free(list);
-	list = NULL;
-	/* again, as some may be gone */
 	if (!rc)
-		rc = drive_list(drive, &list, &count, &err);
-	d->used_bytes = 0;
-	for (size_t k = 0; k < count && !rc; k++)
-		d->used_bytes += list[k].size_bytes;
-	if (!rc)
-		drive_facts(drive, &facts);
-	d->size_bytes = d->kind == DRIVE_DIR ? d->used_bytes + facts.free_bytes
-					     : facts.size_bytes;
-	if (d->most_bytes && d->most_bytes < d->size_bytes)
-		d->size_bytes = d->most_bytes;
-	free(list);
+		rc = drive_measure(d, drive, &err);
 	drive_close(drive);
 	if (rc)
 		drive_fails(d, err.text);

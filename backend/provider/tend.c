@@ -284,8 +284,13 @@ static bool settled(const struct p_vdisk *v)
 		v->info.state == VDISK_REBUILDING);
 }
 
-static bool is_left_over(const struct provider *p, const char *component)
+static bool is_left_over(const struct provider *p, const struct p_drive *d,
+			 const char *component)
 {
+	for (size_t k = 0; k < p->undones; k++)
+		if (p->undone[k].drive == d &&
+		    !strcmp(p->undone[k].component, component))
+			return true;
 	for (const struct p_vdisk *v = p->vdisks; v; v = v->next) {
 		if (!component_of(component, v->name))
 			continue;
@@ -304,7 +309,7 @@ static bool drive_tidy(struct provider *p, struct p_drive *d)
 	if (!drive_is_there(d) || drive_list(d->drive, &list, &count, NULL))
 		return false;
 	for (size_t k = 0; k < count; k++) {
-		if (!is_left_over(p, list[k].id))
+		if (!is_left_over(p, d, list[k].id))
 			continue;
 		if (hub_has(&d->hub, list[k].id))
 			again = true;
@@ -327,6 +332,8 @@ static void tidy(struct provider *p)
 			if (drive_tidy(p, &p->domain[k].drive[d]))
 				again = true;
 	p->tidy = again;
+	if (!again)
+		p->undones = 0;
 	p->cluster_told = true;
 }
 

@@ -274,6 +274,88 @@ static void test_gone_while_replacing(void **state)
 	hears_close(&h);
 }
 
+/* Component files in a drive's directory. */
+static unsigned components(const struct lab *lab, const char *drive)
+{
+	const struct dirent *de;
+	unsigned count = 0;
+	char path[128];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%s", lab->dir, drive);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while ((de = readdir(dir)))
+		count += strstr(de->d_name, ".component") != NULL;
+	closedir(dir);
+	return count;
+}
+
+static struct lab *made_for_nothing;
+
+static bool is_clean(struct hears *h)
+{
+	(void)h;
+	return !components(made_for_nothing, "n1/d0") &&
+	       !components(made_for_nothing, "n2/d0");
+}
+
+static bool has_drive(struct hears *h)
+{
+	const json_t *domains = json_object_get(
+		hears_find(h, "cluster", "name", "lab"), "domains");
+	const json_t *drives =
+		json_object_get(json_array_get(domains, 2), "drives");
+
+	return !strcmp(json_string_value(json_object_get(
+			       json_array_get(drives, 0), "state")),
+		       "ok");
+}
+
+/* What is made for a vDisk that comes to nothing is taken away again; a drive
+ * that is claimed once the cluster is open is used. */
+static void test_claimed_later(void **state)
+{
+	struct lab *lab = *state;
+	json_t *body = lab_cluster(lab, 3, 64), *drives;
+	char path[128];
+	struct hears h;
+	int fd;
+
+	/* one drive a domain, the third one an image with something on it */
+	for (size_t k = 0; k < 3; k++) {
+		drives = json_object_get(
+			json_array_get(json_object_get(
+					       json_object_get(body, "cluster"),
+					       "domains"),
+				       k),
+			"drives");
+		json_array_remove(drives, 1);
+	}
+	snprintf(path, sizeof(path), "%s/image", lab->dir);
+	json_object_set_new(json_array_get(drives, 0), "path",
+			    json_string(path));
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, 64 << 20), 0);
+	assert_int_equal(pwrite(fd, "precious", 8, 0), 8);
+	close(fd);
+	attach(&h, lab);
+	hears_ask_ok(&h, "cluster_open", body);
+	refused(&h, "vdisk_create", vdisk("db1", 8, 1), -ENOSPC, "2 of 3");
+	made_for_nothing = lab;
+	assert_true(hears_until(&h, is_clean, 10));
+	refused(&h, "drive_claim",
+		json_pack("{s:s, s:s}", "path", path, "cluster", "lab"),
+		-EEXIST, "--destroy");
+	hears_ask_ok(&h, "drive_claim",
+		     json_pack("{s:s, s:s, s:s}", "path", path, "cluster",
+			       "lab", "destroy", path));
+	assert_true(hears_until(&h, has_drive, 10));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 5));
+	verify(&h);
+	hears_close(&h);
+}
+
 static json_t *quick_spare(struct lab *lab, int domains)
 {
 	json_t *body = lab_cluster(lab, domains, 64);
@@ -433,8 +515,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_names),           TEST(test_policy_change),
 		TEST(test_policy_intended), TEST(test_gone_while_replacing),
-		TEST(test_deleted_drive),   TEST(test_run_loses_vdisk),
-		TEST(test_end_in_stall),    TEST(test_spoilt_label),
+		TEST(test_claimed_later),   TEST(test_deleted_drive),
+		TEST(test_run_loses_vdisk), TEST(test_end_in_stall),
+		TEST(test_spoilt_label),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
