@@ -162,13 +162,17 @@ static bool label_sane(const struct label *label)
 	if (vdisk_policy_check(&label->policy, NULL) ||
 	    label->slots != vdisk_policy_slots(&label->policy))
 		return false;
-	if (!label->size_bytes || label->size_bytes > INT64_MAX / 2 ||
-	    label->set_state > SET_MOVED)
+	if (!label->size_bytes || label->size_bytes % 4096 ||
+	    label->size_bytes > INT64_MAX / 2 || label->set_state > SET_MOVED)
 		return false;
+	if (label->set_state != SET_ACTIVE &&
+	    !memcmp(label->set, label->peer, 16))
+		return false; /* moves to itself */
 	for (unsigned i = 0; i < label->slots; i++)
 		if (label->member[i].role > MEMBER_WITNESS ||
-		    label->member[i].state > MEMBER_REBUILDING)
-			return false;
+		    label->member[i].state > MEMBER_REBUILDING ||
+		    label_member_find(label, label->member[i].uuid) != (int)i)
+			return false; /* also two members that are one */
 	return label_member_find(label, label->self) >= 0;
 }
 
