@@ -96,6 +96,8 @@ struct m_point {
 	double asked_iops; /* NAN closed loop */
 	int64_t outstanding;
 	int64_t begun_t_us, warmup_us, length_us;
+	int64_t paused_t_us; /* since when it is paused; 0: it is not */
+	int64_t held_us;     /* how long it was paused before */
 	enum m_point_state state;
 	double measured_s; /* of counted intervals */
 	int64_t scheduled; /* open loop: arrivals due; -1 closed loop */

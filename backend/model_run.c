@@ -363,6 +363,22 @@ static void points_cut(struct m_run *run)
 		}
 }
 
+/* A pause is no part of a point's time. */
+static void point_pause(struct m_run *run, int64_t t_us)
+{
+	struct m_point *p = model_point_find(run, run->phase.phase);
+
+	if (!p || run->phase.ended)
+		return;
+	if (!strcmp(run->state, "paused")) {
+		p->paused_t_us = t_us;
+	} else if (p->paused_t_us) {
+		if (t_us > p->paused_t_us)
+			p->held_us += t_us - p->paused_t_us;
+		p->paused_t_us = 0;
+	}
+}
+
 int model_on_run_state(struct m_state *s, const struct event_head *head,
 		       struct m_in *in)
 {
@@ -389,6 +405,7 @@ int model_on_run_state(struct m_state *s, const struct event_head *head,
 	model_log(s, head->t_us, strcmp(state, "failed") ? "info" : "error",
 		  "run %s is %s%s%s", *run->title ? run->title : run->id, state,
 		  *reason ? ": " : "", reason);
+	point_pause(run, head->t_us);
 	if (!run_over(run)) {
 		run->ended_t_us = -1;
 		return 0;

@@ -272,7 +272,10 @@ int model_on_sample(struct m_state *s, const struct event_head *head,
 		rc = point_add(s, p, &sa, end_t_us);
 	strip_add(s, &sa, (size_t)(run - s->pub.run), end_t_us);
 	own = model_run_own(s, run);
-	if (sa.phase == run->phase.phase && end_us > own->elapsed_us)
+	if (p)
+		end_us -= p->held_us;
+	if (sa.phase == run->phase.phase && end_us > own->elapsed_us &&
+	    !(p && p->paused_t_us))
 		own->elapsed_us = end_us;
 	return rc;
 }

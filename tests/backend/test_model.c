@@ -447,6 +447,38 @@ static void time_left(void **state)
 	model_free(m);
 }
 
+#define STATE(s) "'e':'run_state','run':'r','state':'" s "'"
+#define WARM(from)                                                    \
+	"'e':'sample','run':'r','phase':0,'series':0,'from_us':" from \
+	",'len_us':500000,'warm':true,'read':{'ops':0}"
+
+/* Of five seconds one was run; two more went by in a pause. */
+static void pause_takes_no_time(void **state)
+{
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	apply(m, PLAN, &err);
+	apply(m,
+	      "'e':'phase','run':'r','phase':0,'kind':'point','series':0,"
+	      "'length_us':4000000,'warmup_us':1000000",
+	      &err);
+	apply(m, WARM("500000"), &err);
+	assert_near(model_run(m)->left_s, 14.0, 0.0001);
+	apply(m, STATE("paused"), &err);
+	apply(m, WARM("2500000"), &err);
+	assert_near(model_run(m)->left_s, 14.0, 0.0001);
+	next_n += 1999;
+	apply(m, STATE("running"), &err);
+	assert_near((double)model_run(m)->series[0].point[0].held_us, 2001000.0,
+		    0.001);
+	apply(m, WARM("3500000"), &err);
+	assert_near(model_run(m)->left_s, 13.0, 0.0001);
+	model_free(m);
+}
+
 static void rings(void **state)
 {
 	struct model *m;
@@ -503,6 +535,7 @@ int main(void)
 		cmocka_unit_test(strip_adds_up),
 		cmocka_unit_test(host_full),
 		cmocka_unit_test(time_left),
+		cmocka_unit_test(pause_takes_no_time),
 		cmocka_unit_test(rings),
 		cmocka_unit_test(terminal_is_safe),
 	};

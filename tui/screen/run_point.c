@@ -188,7 +188,8 @@ static void draw_left(const struct scene *scene, struct canvas *c,
 		      const struct m_point *p)
 {
 	double length = (double)(p->warmup_us + p->length_us) / 1e6;
-	double gone = (double)(scene->now_us - p->begun_t_us) / 1e6;
+	int64_t now = p->paused_t_us ? p->paused_t_us : scene->now_us;
+	double gone = (double)(now - p->begun_t_us - p->held_us) / 1e6;
 	int x = g->r.x + (g->wide ? 14 : 9);
 	char a[FMT_MAX], b[FMT_MAX];
 
