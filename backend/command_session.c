@@ -298,6 +298,16 @@ static int bad_series(const char *path, const char *series, char *const *names,
 		       path, path, list);
 }
 
+static int curve_with_facts(const struct model *m, const struct m_run *run,
+			    const struct m_series *series, struct curve *curve)
+{
+	int r = curve_of_series(series, curve);
+
+	if (!r)
+		curve->facts = facts_of_series(m, run, series);
+	return r;
+}
+
 static int curve_of_model(const struct model *m, const struct source *s,
 			  struct curve *curve, struct err *err)
 {
@@ -312,7 +322,7 @@ static int curve_of_model(const struct model *m, const struct source *s,
 		names[i] = run->series[i].name;
 		if (s->series ? !strcmp(s->series, run->series[i].name)
 			      : run->series_count == 1)
-			return curve_of_series(&run->series[i], curve);
+			return curve_with_facts(m, run, &run->series[i], curve);
 	}
 	return bad_series(s->path, s->series, names, i, err);
 }

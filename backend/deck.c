@@ -82,11 +82,8 @@ static void overlays_free(struct deck *deck)
 {
 	size_t i;
 
-	for (i = 0; i < deck->overlays; i++) {
-		free(deck->overlay[i].iops);
-		free(deck->overlay[i].latency_us);
-		free(deck->overlay[i].point);
-	}
+	for (i = 0; i < deck->overlays; i++)
+		curve_fini(&deck->overlay[i].curve);
 	free(deck->overlay);
 	deck->overlay = NULL;
 	deck->overlays = 0;
@@ -159,31 +156,20 @@ size_t deck_overlays(const struct deck *deck,
 int deck_overlay_add(struct deck *deck, const struct curve *curve)
 {
 	struct deck_overlay *o;
-	size_t i;
 
 	o = realloc(deck->overlay, (deck->overlays + 1) * sizeof(*o));
 	if (!o)
 		return -ENOMEM;
 	deck->overlay = o;
 	o += deck->overlays;
-	memset(o, 0, sizeof(*o));
-	snprintf(o->name, sizeof(o->name), "%s", curve->name);
-	o->iops = calloc(curve->points + 1, sizeof(*o->iops));
-	o->latency_us = calloc(curve->points + 1, sizeof(*o->latency_us));
-	o->point = calloc(curve->points + 1, sizeof(*o->point));
-	if (!o->iops || !o->latency_us || !o->point) {
-		free(o->iops);
-		free(o->latency_us);
-		free(o->point);
+	o->curve = *curve;
+	o->curve.point = calloc(curve->points + 1, sizeof(*curve->point));
+	if (!o->curve.point)
 		return -ENOMEM;
-	}
-	o->max_iops = curve->max_iops;
-	for (i = 0; i < curve->points; i++) {
-		o->iops[i] = curve->point[i].iops;
-		o->latency_us[i] = curve->point[i].latency_us;
-		o->point[i] = curve->point[i];
-	}
-	o->points = curve->points;
+	if (curve->points)
+		memcpy(o->curve.point, curve->point,
+		       curve->points * sizeof(*curve->point));
+	json_incref(o->curve.facts);
 	deck->overlays++;
 	return 0;
 }

@@ -45,11 +45,7 @@ unsigned deck_step(struct deck *deck);
 const struct model *deck_model(const struct deck *deck);
 /* Laid over the charts by `overlay`: other sessions' or CSV series. */
 struct deck_overlay {
-	char name[MODEL_NAME];
-	double *iops, *latency_us;
-	struct curve_point *point; /* the same with all that is known of it */
-	double max_iops;
-	size_t points;
+	struct curve curve;
 };
 size_t deck_overlays(const struct deck *deck,
 		     const struct deck_overlay **overlay);

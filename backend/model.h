@@ -122,6 +122,12 @@ struct m_series {
 	 * drives hold data (or copies, or parity), of how many the cluster has;
 	 * -1 not known */
 	int raid, k, m, drives, drives_all;
+	char policy[MODEL_NAME], vdisk_state[16];
+	int64_t stripe_unit_bytes, size_bytes; /* -1 not known */
+	int domains;
+	/* as set when the series' newest phase began, where all were alike */
+	struct m_shape link, drive_shape;
+	bool links_differ, drives_differ;
 	double max_iops; /* closed loop; NAN until found */
 	int64_t max_outstanding;
 	struct m_point *point; /* in order of running; kind max first */
@@ -155,7 +161,8 @@ struct m_run {
 #define MODEL_HEAT_ROWS 24
 struct m_strip {
 	int64_t t_us;
-	double iops, bytes_s, mean_us, p99_us;
+	double iops, read_iops, write_iops, bytes_s, mean_us, p99_us;
+	int64_t inflight; /* at its end; -1 unknown */
 	/* counts by latency: row i holds [2^i, 2^(i+1)) us, row 0 below 2 */
 	uint32_t heat[MODEL_HEAT_ROWS];
 };

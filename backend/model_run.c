@@ -222,6 +222,41 @@ void model_run_time(struct m_state *s)
 /* ---- what a series runs on ----------------------------------------------
  */
 
+static bool shape_same(const struct m_shape *a, const struct m_shape *b)
+{
+	const double x[] = { a->rate_bytes_s, a->rate_iops, a->latency_us };
+	const double y[] = { b->rate_bytes_s, b->rate_iops, b->latency_us };
+
+	for (int i = 0; i < 3 && a->set; i++)
+		if (isnan(x[i]) != isnan(y[i]) ||
+		    (!isnan(x[i]) && x[i] != y[i]))
+			return false;
+	return a->set == b->set;
+}
+
+static void series_shapes(const struct model *m, struct m_series *se)
+{
+	const struct m_shape *drive = NULL;
+
+	se->domains = (int)m->domains;
+	se->links_differ = se->drives_differ = false;
+	se->link = se->drive_shape = (struct m_shape) { 0 };
+	for (size_t i = 0; i < m->domains; i++) {
+		const struct m_domain *d = &m->domain[i];
+
+		se->links_differ |= !shape_same(&m->domain[0].link, &d->link);
+		for (size_t k = 0; k < d->drives; k++) {
+			drive = drive ? drive : &d->drive[k].shape;
+			se->drives_differ |=
+				!shape_same(drive, &d->drive[k].shape);
+		}
+	}
+	if (m->domains && !se->links_differ)
+		se->link = m->domain[0].link;
+	if (drive && !se->drives_differ)
+		se->drive_shape = *drive;
+}
+
 /*
  * Curves of vDisks on two and on six drives lie in one chart: each says on how
  * many it was measured.
@@ -231,12 +266,17 @@ static void series_layout(const struct model *m, struct m_series *se)
 	const struct m_vdisk *v = model_vdisk(m, se->vdisk);
 	int all = 0, used = 0;
 
+	series_shapes(m, se);
 	for (size_t i = 0; i < m->domains; i++)
 		all += (int)m->domain[i].drives;
 	if (!v)
 		return;
 	for (size_t i = 0; i < v->members; i++)
 		used += !strcmp(v->member[i].role, "data");
+	memcpy(se->policy, v->policy, sizeof(se->policy));
+	memcpy(se->vdisk_state, v->state, sizeof(se->vdisk_state));
+	se->stripe_unit_bytes = v->stripe_unit_bytes;
+	se->size_bytes = v->size_bytes;
 	se->raid = v->raid;
 	se->k = v->k;
 	se->m = v->m;
@@ -276,6 +316,7 @@ static int run_series_make(struct m_run *run)
 		se->max_iops = NAN;
 		se->max_outstanding = -1;
 		se->raid = se->k = se->m = se->drives = se->drives_all = -1;
+		se->stripe_unit_bytes = se->size_bytes = -1;
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 struct sample {
 	char run[MODEL_NAME];
-	int64_t phase, series, from_us, len_us, scheduled, backlog;
+	int64_t phase, series, from_us, len_us, scheduled, backlog, inflight;
 	bool warm, generator_bound;
 	double cpu_wait;
 	int64_t ops[2], bytes[2], errors[2]; /* read, write */
@@ -62,6 +62,7 @@ static void in_sample(struct m_in *in, struct sample *sa, struct m_state *s)
 	sa->cpu_wait = in_num(in, "cpu_wait");
 	sa->scheduled = in_int(in, "scheduled", EVENT_INT_MAX, IN_MAY);
 	sa->backlog = in_int(in, "backlog", EVENT_INT_MAX, IN_MAY);
+	sa->inflight = in_int(in, "inflight", EVENT_INT_MAX, IN_MAY);
 	bound = in_array(in, "bound", 16, IN_MAY);
 	for (size_t i = 0; i < json_array_size(bound); i++) {
 		const char *w = json_string_value(json_array_get(bound, i));
@@ -127,14 +128,14 @@ static double mean_us(const struct hist *h)
 	return h->count ? hist_mean_ns(h) / 1000 : NAN;
 }
 
+static double rate_one(int64_t v, int64_t len_us)
+{
+	return v > 0 ? (double)v * 1e6 / (double)len_us : 0;
+}
+
 static double rate(const int64_t v[2], int64_t len_us)
 {
-	double sum = 0;
-
-	for (int i = 0; i < 2; i++)
-		if (v[i] > 0)
-			sum += (double)v[i];
-	return sum * 1e6 / (double)len_us;
+	return rate_one(v[0], len_us) + rate_one(v[1], len_us);
 }
 
 /* Two that each passed the codec's check may still overflow together. */
@@ -158,6 +159,7 @@ static void strip_add(struct m_state *s, const struct sample *sa, size_t run,
 	} else {
 		st = strip_next(s);
 		st->t_us = end_t_us;
+		st->inflight = -1;
 		hist_reset(&s->strip_hist);
 		s->strip_run = run;
 		s->strip_phase = sa->phase;
@@ -166,6 +168,11 @@ static void strip_add(struct m_state *s, const struct sample *sa, size_t run,
 	if (hist_fits(&s->strip_hist, &s->both))
 		hist_merge(&s->strip_hist, &s->both);
 	st->iops += rate(sa->ops, sa->len_us);
+	st->read_iops += rate_one(sa->ops[0], sa->len_us);
+	st->write_iops += rate_one(sa->ops[1], sa->len_us);
+	if (sa->inflight >= 0)
+		st->inflight =
+			(st->inflight > 0 ? st->inflight : 0) + sa->inflight;
 	st->bytes_s += rate(sa->bytes, sa->len_us);
 	st->mean_us = mean_us(&s->strip_hist);
 	st->p99_us = p99_us(&s->strip_hist);

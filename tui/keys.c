@@ -45,6 +45,7 @@ const struct key_row key_table[] = {
 	/* compare */
 	{ 'o', "compare", 0, ":overlay ", "o", "lay over" },
 	{ 'b', "compare", 0, "cursor next", "b", "base" },
+	{ 'i', "compare", 0, "intervals toggle", "i", "intervals" },
 	/* sessions */
 	{ K_ENTER, "sessions", 0, "open %s", "Enter", "replay" },
 	{ 'o', "sessions", 0, ":overlay %s#", "o", "lay over" },

@@ -73,6 +73,7 @@ struct ui {
 	enum { SCALE_AUTO, SCALE_LINEAR, SCALE_LOG } scale;
 	bool log_y; /* how it was drawn last */
 	bool response, marks;
+	bool intervals; /* Compare: beside each reading */
 	bool share;     /* across: percent of each series' maximum */
 	bool share_was; /* as the axis was fitted */
 	int zoom;       /* halves the latency axis so often */

@@ -27,6 +27,8 @@ const struct ui_command_row ui_command_table[] = {
 	  "What stands across: IOPS, or percent of each curve's maximum, to "
 	  "lay "
 	  "curves of unlike systems over each other." },
+	{ "intervals", "on|off|toggle",
+	  "How sure each reading is, in place of how much it changed." },
 	{ "marks", "on|off|toggle",
 	  "Draws the readings at 70 %, 80 % and the peak on the curves." },
 	{ "zoom", "in|out|off", "Halves or doubles the latency axis." },
@@ -211,6 +213,8 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 		rc = switch_set(&ui->share, word, "share", "iops");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");
+	else if (!strcmp(name, "intervals"))
+		rc = switch_set(&ui->intervals, word, "on", "off");
 	else if (!strcmp(name, "mouse"))
 		rc = switch_set(&ui->mouse, word, "on", "off");
 	return rc;

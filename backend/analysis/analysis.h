@@ -71,6 +71,7 @@ struct curve {
 	double max_iops;           /* what a search found; else NAN */
 	struct curve_point *point; /* in order of measuring */
 	size_t points;
+	json_t *facts; /* facts_of_series(); NULL: none are known */
 };
 void curve_summary(const struct curve *curve, double bound_us,
 		   struct series_summary *summary);
@@ -82,6 +83,37 @@ int curve_of_csv(const char *path, const char *series, struct curve *curve,
 /* Names of the series in a CSV, NULL-terminated, caller frees all. */
 int curve_csv_series(const char *path, char ***names, struct err *err);
 void curve_fini(struct curve *curve);
+
+/*
+ * What a series was measured on, flat: {"policy": "gold", "link rate":
+ * 3125000000, ..}. The model, its plan and its state when the series ran are
+ * all there is: no names of sessions, no times. New reference or NULL.
+ */
+json_t *facts_of_series(const struct model *model, const struct m_run *run,
+			const struct m_series *series);
+/* {"differs": [{"name", "a", "b"}], "same": N, "of": N}; null where a side does
+ * not say. NULL when either is NULL. New reference. */
+json_t *facts_compare(const json_t *a, const json_t *b);
+/* "differs in: stripe unit 64 KiB | 128 KiB, seed 1 | 2. Same: 41 of 41 other
+ * facts." of that document, in at most width columns: as many as fit, the rest
+ * counted. Returns out. */
+const char *facts_text(const json_t *facts, size_t width, char *out,
+		       size_t size);
+
+/* Reading by reading. */
+#define READINGS 7
+struct compared {
+	char name[32];
+	double a, b;           /* in the unit the name says */
+	double a_ci, b_ci;     /* half-widths, as a share; NAN not known */
+	double change_percent; /* NAN unknown */
+	bool a_interpolated, b_interpolated;
+	bool a_least, b_least; /* "at least" so much: there may be more */
+	const char *verdict;   /* higher, lower, not distinguishable; NULL when
+				  the intervals are not known */
+};
+void curves_compare(const struct curve *a, const struct curve *b,
+		    double bound_us, struct compared list[READINGS]);
 
 /* The documents of --json: iodeck(1) lists the names. New references. */
 json_t *analysis_run_json(const struct m_run *run, double bound_us);

@@ -16,20 +16,6 @@ double stats_batch_ci(const double *value, const double *weight, size_t n);
  * a share of the mean. */
 double stats_trend(const double *value, size_t n);
 
-/* ---- compare.c ---------------------------------------------------------- */
-
-#define READINGS 7
-struct compared {
-	char name[32];
-	double a, b;           /* in the unit the name says */
-	double change_percent; /* NAN unknown */
-	bool a_interpolated, b_interpolated;
-	const char *verdict; /* higher, lower, not distinguishable; NULL when
-				the intervals are not known */
-};
-void curves_compare(const struct curve *a, const struct curve *b,
-		    double bound_us, struct compared list[READINGS]);
-
 /* NULL for NAN and infinite, as JSON wants. */
 json_t *json_number(double v);
 

@@ -37,8 +37,11 @@ static void fill(struct compared *c, const char *name, double a, double a_ci,
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	c->a = a;
 	c->b = b;
+	c->a_ci = a_ci;
+	c->b_ci = b_ci;
 	c->change_percent = a > 0 ? (b / a - 1) * 100 : NAN;
 	c->a_interpolated = c->b_interpolated = false;
+	c->a_least = c->b_least = false;
 	c->verdict = verdict(a, a_ci, b, b_ci);
 }
 
@@ -76,11 +79,14 @@ void curves_compare(const struct curve *a, const struct curve *b,
 	snprintf(name, sizeof(name), "IOPS under %g ms", bound_us / 1000);
 	fill(&list[6], name, x.under.iops, x.under.iops_ci, y.under.iops,
 	     y.under.iops_ci);
+	list[0].a_least = list[1].a_least = x.peak_open;
+	list[0].b_least = list[1].b_least = y.peak_open;
+	list[6].a_least = x.under_open;
+	list[6].b_least = y.under_open;
 	/* "At least" cannot be compared. */
-	if (x.peak_open || y.peak_open)
-		list[0].verdict = list[1].verdict = NULL;
-	if (x.under_open || y.under_open)
-		list[6].verdict = NULL;
+	for (int i = 0; i < READINGS; i++)
+		if (list[i].a_least || list[i].b_least)
+			list[i].verdict = NULL;
 	list[6].a_interpolated = x.under.interpolated;
 	list[6].b_interpolated = y.under.interpolated;
 }

@@ -35,6 +35,8 @@
 void curve_fini(struct curve *curve)
 {
 	free(curve->point);
+	json_decref(curve->facts);
+	curve->facts = NULL;
 	curve->point = NULL;
 	curve->points = 0;
 }

@@ -130,6 +130,7 @@ json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 {
 	struct compared list[READINGS];
 	json_t *readings = json_array();
+	json_t *facts = facts_compare(a->facts, b->facts);
 
 	curves_compare(a, b, bound_us, list);
 	for (int i = 0; i < READINGS; i++) {
@@ -137,17 +138,18 @@ json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 
 		json_array_append_new(
 			readings,
-			json_pack("{s:s,s:o,s:o,s:o,s:b,s:b,s:o}", "name",
-				  c->name, "a", json_number(c->a), "b",
-				  json_number(c->b), "change_percent",
-				  json_number(c->change_percent),
-				  "a_interpolated", c->a_interpolated,
-				  "b_interpolated", c->b_interpolated,
-				  "verdict",
-				  text(c->verdict ? c->verdict : "")));
+			json_pack(
+				"{s:s,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o}", "name",
+				c->name, "a", json_number(c->a), "b",
+				json_number(c->b), "a_ci", json_number(c->a_ci),
+				"b_ci", json_number(c->b_ci), "change_percent",
+				json_number(c->change_percent),
+				"a_interpolated", c->a_interpolated,
+				"b_interpolated", c->b_interpolated, "verdict",
+				text(c->verdict ? c->verdict : "")));
 	}
-	return json_pack("{s:s,s:s,s:o,s:o,s:f,s:o}", "a", a->name, "b",
+	return json_pack("{s:s,s:s,s:o,s:o,s:f,s:o,s:o}", "a", a->name, "b",
 			 b->name, "a_layout", text(a->layout), "b_layout",
 			 text(b->layout), "bound_us", bound_us, "readings",
-			 readings);
+			 readings, "facts", facts ? facts : json_null());
 }

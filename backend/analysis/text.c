@@ -295,6 +295,18 @@ static void compared_head(FILE *f, char letter, const struct curve *c)
 		fprintf(f, "    %s\n", c->layout);
 }
 
+static void compared_facts(FILE *f, const struct curve *a,
+			   const struct curve *b)
+{
+	json_t *facts = facts_compare(a->facts, b->facts);
+	char text[2048];
+
+	if (facts)
+		fprintf(f, "\n %s\n",
+			facts_text(facts, SIZE_MAX, text, sizeof(text)));
+	json_decref(facts);
+}
+
 int analysis_compare_text(const struct curve *a, const struct curve *b,
 			  double bound_us, char **text)
 {
@@ -325,6 +337,7 @@ int analysis_compare_text(const struct curve *a, const struct curve *b,
 			"%s no verdict: the intervals of a or b are not "
 			"known\n",
 			any ? "" : "\n");
+	compared_facts(f, a, b);
 	if (fclose(f)) {
 		free(*text);
 		*text = NULL;

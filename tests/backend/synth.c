@@ -450,7 +450,7 @@ static void phase_max(struct synth *s, int i)
 		       s->phase, "kind", "max", "series", i, "warmup_us",
 		       1000000, "length_us", 0));
 	for (int k = 0; k < 7; k++)
-		emit_sample(s, i, k, k == 0, 1 - pow(0.45, k + 1), 0);
+		emit_sample(s, i, k, true, 1 - pow(0.45, k + 1), 0);
 	emit_phase_end(s, json_pack("{s:f,s:i}", "max_iops", kinds[i].max_iops,
 				    "outstanding", kinds[i].depth));
 }

@@ -437,6 +437,74 @@ static void verdicts(void **state)
 	assert_null(c[0].verdict);
 }
 
+static struct model *two_series(void)
+{
+	struct synth_opts opts;
+	struct model *m;
+
+	synth_defaults(&opts);
+	opts.series = 2;
+	opts.points = 2;
+	opts.fault = false;
+	assert_int_equal(model_new(&m), 0);
+	assert_int_equal(synth_model(&opts, m), 0);
+	return m;
+}
+
+static const char *differs(const json_t *facts, const char *name,
+			   const char *side)
+{
+	const json_t *list = json_object_get(facts, "differs"), *d;
+	size_t i;
+
+	json_array_foreach(list, i, d)
+		if (!strcmp(json_string_value(json_object_get(d, "name")),
+			    name))
+			return json_string_value(json_object_get(d, side));
+	return NULL;
+}
+
+/* In what two series differ is said whole, the rest is counted. */
+static void facts(void **state)
+{
+	struct model *m = two_series();
+	struct m_run *run = &m->run[0];
+	json_t *a = facts_of_series(m, run, &run->series[0]), *b, *d;
+	char text[512];
+
+	(void)state;
+	d = facts_compare(a, a);
+	assert_int_equal(json_array_size(json_object_get(d, "differs")), 0);
+	assert_true(json_integer_value(json_object_get(d, "same")) > 30);
+	facts_text(d, 200, text, sizeof(text));
+	assert_non_null(strstr(text, "differs in nothing known"));
+	json_decref(d);
+	run->series[1].link.rate_bytes_s = 1250e6;
+	memset(run->series[1].policy, 'p', MODEL_NAME - 1);
+	b = facts_of_series(m, run, &run->series[1]);
+	d = facts_compare(a, b);
+	assert_string_equal(differs(d, "RAID", "a"), "1");
+	assert_string_equal(differs(d, "RAID", "b"), "5");
+	assert_string_equal(differs(d, "link rate", "a"), "312.5 MB/s");
+	assert_string_equal(differs(d, "link rate", "b"), "1250 MB/s");
+	assert_null(differs(d, "workload", "a"));
+	assert_int_equal(
+		json_array_size(json_object_get(d, "differs")) +
+			(size_t)json_integer_value(json_object_get(d, "same")),
+		json_integer_value(json_object_get(d, "of")));
+	for (size_t width = 0; width < 400; width += 7) {
+		facts_text(d, width, text, sizeof(text));
+		assert_true(strlen(text) <= (width > 80 ? width : 80));
+	}
+	facts_text(d, SIZE_MAX, text, sizeof(text));
+	assert_non_null(strstr(text, "RAID 1 | 5"));
+	assert_null(facts_compare(a, NULL));
+	json_decref(a);
+	json_decref(b);
+	json_decref(d);
+	model_free(m);
+}
+
 /* Normal noise by Box and Muller from a fixed stream. */
 static double noise(uint64_t *x)
 {
@@ -809,6 +877,7 @@ int main(void)
 		cmocka_unit_test(reading_label),
 		cmocka_unit_test(peak_unknown),
 		cmocka_unit_test(verdicts),
+		cmocka_unit_test(facts),
 		cmocka_unit_test(false_alarms),
 		cmocka_unit_test(published),
 		cmocka_unit_test_setup_teardown(csv_good, csv_setup,

@@ -355,9 +355,9 @@ static void test_overlay(void **state)
 		fail_msg("%s", o.text);
 	outcome_free(&o);
 	assert_int_equal(deck_overlays(deck, &overlay), 1);
-	assert_int_equal(overlay->points, 3);
-	assert_float_equal(overlay->iops[2], 237000, 0);
-	assert_float_equal(overlay->latency_us[2], 2160, 1e-6);
+	assert_int_equal(overlay->curve.points, 3);
+	assert_float_equal(overlay->curve.point[2].iops, 237000, 0);
+	assert_float_equal(overlay->curve.point[2].latency_us, 2160, 1e-6);
 	deck_do(deck, "overlay off", &o);
 	outcome_free(&o);
 	assert_int_equal(deck_overlays(deck, &overlay), 0);

@@ -112,6 +112,19 @@ static void test_run(void **state)
 	screen(GROWING, SCREEN_RUN, "run");
 }
 
+/* A search counts nothing, yet its level is seen. */
+static void test_run_search(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f, 38);
+	assert_string_equal(model_run(f.model)->phase.kind, "max");
+	f.ui.screen = SCREEN_RUN;
+	both(&f, "run-search");
+	fixture_close(&f);
+}
+
 static void test_run_fault(void **state)
 {
 	(void)state;
@@ -135,6 +148,52 @@ static void test_compare(void **state)
 {
 	(void)state;
 	screen(100, SCREEN_COMPARE, "compare");
+}
+
+static struct model *model_of(uint64_t seed)
+{
+	struct synth_opts opts;
+	struct model *m;
+
+	synth_defaults(&opts);
+	opts.seed = seed;
+	opts.series = 1;
+	opts.fault = false;
+	assert_int_equal(model_new(&m), 0);
+	assert_int_equal(synth_model(&opts, m), 0);
+	return m;
+}
+
+/* A series of this session and one of another: verdicts in words, and in what
+ * the two differ. */
+static void test_compare_two(void **state)
+{
+	struct model *a = model_of(1), *b = model_of(2);
+	struct m_series *other = &b->run[0].series[0];
+	struct curve *curve;
+	struct fixture f;
+
+	(void)state;
+	other->stripe_unit_bytes = 131072;
+	other->link.rate_bytes_s = 1250e6;
+	fixture_open(&f, 1);
+	f.scene.model = a;
+	f.scene.now_us = a->t_us;
+	f.scene.overlay = f.overlay;
+	f.scene.overlays = 1;
+	curve = &f.overlay[0].curve;
+	assert_int_equal(curve_of_series(other, curve), 0);
+	for (size_t i = 0; i < curve->points; i++)
+		curve->point[i].latency_us *= i > 4 ? 0.8 : 1;
+	curve->facts = facts_of_series(b, &b->run[0], other);
+	f.ui.screen = SCREEN_COMPARE;
+	both(&f, "compare-two");
+	fixture_key(&f, 'i');
+	both(&f, "compare-two-intervals");
+	curve_fini(curve);
+	fixture_close(&f);
+	model_free(a);
+	model_free(b);
 }
 
 static void test_sessions(void **state)
@@ -348,9 +407,11 @@ int main(void)
 		cmocka_unit_test(test_vdisks_form),
 		cmocka_unit_test(test_workloads),
 		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_run_search),
 		cmocka_unit_test(test_run_fault),
 		cmocka_unit_test(test_run_over),
 		cmocka_unit_test(test_compare),
+		cmocka_unit_test(test_compare_two),
 		cmocka_unit_test(test_sessions),
 		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_welcome),

@@ -125,14 +125,16 @@ static void add_overlay(const struct deck_overlay *o, struct curves *cs)
 	size_t at = cs->count++;
 	struct line_series *ls = &cs->series[at];
 
-	ls->label = o->name;
+	cs->max[at] = o->curve.max_iops > 0 ? o->curve.max_iops : 0;
+	ls->label = o->curve.name;
 	ls->index = (unsigned)at;
 	ls->point = cs->point[at];
-	for (size_t i = 0; i < o->points && ls->points < POINTS_MAX; i++) {
+	for (size_t i = 0; i < o->curve.points && ls->points < POINTS_MAX;
+	     i++) {
 		struct line_point *lp = &cs->point[at][ls->points++];
+		const struct curve_point *p = &o->curve.point[i];
 
-		*lp = (struct line_point) { o->iops[i], o->latency_us[i] / 1000,
-					    0 };
+		*lp = (struct line_point) { p->iops, p->latency_us / 1000, 0 };
 		curves_reach(cs, lp);
 	}
 }

@@ -221,8 +221,6 @@ static int draw_rates(struct canvas *c, const struct grid *g,
 
 	if (isfinite(p->asked_iops))
 		field(c, g, y++, "asked", fmt_count(a, p->asked_iops), "IOPS");
-	else if (!strcmp(p->kind, "max"))
-		field(c, g, y++, "in flight", "doubling", "");
 	else
 		field(c, g, y++, "in flight",
 		      fmt_count(a, (double)p->outstanding), "I/Os");
@@ -239,6 +237,94 @@ static int draw_rates(struct canvas *c, const struct grid *g,
 	field(c, g, y++, "r/w", rw, "");
 	field(c, g, y++, "through", fmt_count(a, st->mb_s), "MB/s");
 	return y;
+}
+
+/* ---- the search for the maximum ------------------------------------------ */
+
+/* Means over the newest intervals of the search, a second of them. */
+struct level {
+	double iops, read_iops, write_iops, mb_s, mean_us, p99_us;
+	int64_t inflight;
+};
+
+#define LEVEL_US 1000000
+
+static struct level level_now(const struct model *m, const struct m_point *p)
+{
+	struct level l = { NAN, NAN, NAN, NAN, NAN, NAN, -1 };
+	const struct m_strip *last = NULL, *s;
+	double n = 0, sum[4] = { 0 };
+
+	for (size_t i = m->strips; i-- > 0; n++) {
+		s = &m->strip[i];
+		last = last ? last : s;
+		if (s->t_us <= p->begun_t_us || s->inflight != last->inflight ||
+		    last->t_us - s->t_us >= LEVEL_US)
+			break;
+		sum[0] += s->iops;
+		sum[1] += s->read_iops;
+		sum[2] += s->write_iops;
+		sum[3] += s->bytes_s;
+	}
+	if (n > 0)
+		l = (struct level) { sum[0] / n,    sum[1] / n,
+				     sum[2] / n,    sum[3] / n / 1e6,
+				     last->mean_us, last->p99_us,
+				     last->inflight };
+	return l;
+}
+
+static void draw_level(struct canvas *c, const struct grid *g,
+		       const struct level *l)
+{
+	char a[FMT_MAX], b[FMT_MAX], rw[2 * FMT_MAX + 4];
+	int y = 0;
+
+	field(c, g, y++, "in flight",
+	      fmt_count(a, l->inflight < 0 ? NAN : (double)l->inflight),
+	      "I/Os");
+	field(c, g, y++, "now", fmt_count(a, l->iops), "IOPS");
+	snprintf(rw, sizeof(rw), "%s / %s", fmt_k(a, l->read_iops),
+		 fmt_k(b, l->write_iops));
+	field(c, g, y++, "r/w", rw, "");
+	field(c, g, y++, "through", fmt_count(a, l->mb_s), "MB/s");
+	y += g->r.h > 11;
+	field(c, g, y++, "mean", fmt_ms(a, l->mean_us), "ms");
+	field(c, g, y++, "p99", fmt_ms(a, l->p99_us), "ms");
+}
+
+/* A search is no measurement: its level now, or what it found. */
+static void draw_search(const struct scene *scene, struct canvas *c,
+			struct rect r, const struct m_run *run,
+			const struct m_point *p, size_t series)
+{
+	const struct m_series *se = &run->series[series];
+	struct grid g = { r, r.w >= 50 ? 24 : 20, r.w >= 50 };
+	const char *why = "search: doubles what is in flight until the IOPS "
+			  "stop growing; not counted";
+	int y = r.h > 11 ? 8 : 6;
+	char a[FMT_MAX], b[FMT_MAX];
+	struct level level;
+
+	if (p->state == POINT_DONE) {
+		field(c, &g, 0, "found", fmt_count(a, se->max_iops), "IOPS");
+		field(c, &g, 1, "in flight",
+		      fmt_count(a, (double)se->max_outstanding), "I/Os");
+	} else {
+		level = level_now(scene->model, p);
+		draw_level(c, &g, &level);
+		if (y + 1 < r.h)
+			canvas_wrap(c,
+				    (struct rect) { r.x + 1, r.y + y, r.w - 2,
+						    r.h - y - 1 },
+				    ROLE_DIM, why);
+	}
+	if (run_over(run))
+		return;
+	label(c, &g, r.h - 1, "run");
+	canvas_printf(c, r.x + (g.wide ? 14 : 9), r.y + r.h - 1, ROLE_TEXT,
+		      "%s, %s left", fmt_pct(a, run->done_share),
+		      fmt_span(b, run->left_s));
 }
 
 static void draw_figures(struct ui *ui, const struct scene *scene,
@@ -368,5 +454,9 @@ void run_point_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		return;
 	}
 	point_title(run, p, series, r.w, title, sizeof(title));
-	draw_figures(ui, scene, c, canvas_head(c, r, title), run, p);
+	r = canvas_head(c, r, title);
+	if (!strcmp(p->kind, "max"))
+		draw_search(scene, c, r, run, p, series);
+	else
+		draw_figures(ui, scene, c, r, run, p);
 }
