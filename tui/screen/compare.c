@@ -82,6 +82,12 @@ static void draw_value(struct canvas *c, int right, int y,
 
 	canvas_right(c, right, y, ROLE_TEXT,
 		     is_ms(of) ? fmt_ms(a, of->b * 1000) : fmt_count(a, of->b));
+	/* How sure it is: drawn from neighbours, or only "at least". */
+	if (isfinite(of->b))
+		canvas_text(c, right, y, ROLE_DIM,
+			    of->b_least          ? ">"
+			    : of->b_interpolated ? "*"
+						 : "");
 }
 
 static bool is_same(const struct compared *of)
@@ -138,6 +144,8 @@ static void column_head(struct canvas *c, int x, int y, const struct column *of,
 static void column_draw(const struct ui *ui, struct canvas *c, struct rect r,
 			const struct column *col, bool base)
 {
+	char a[FMT_MAX];
+
 	for (int i = 0; i < READINGS && i + 1 < r.h; i++) {
 		const struct compared *of = &col->of[i];
 		int y = r.y + 1 + i;
@@ -151,6 +159,9 @@ static void column_draw(const struct ui *ui, struct canvas *c, struct rect r,
 			canvas_fit(c, r.x + 19, y, WIDE - 19, change_role(of),
 				   of->verdict ? of->verdict : "-");
 	}
+	if (READINGS + 1 < r.h)
+		canvas_right(c, r.x + 10, r.y + READINGS + 1, ROLE_TEXT,
+			     fmt_count(a, col->drives < 0 ? NAN : col->drives));
 }
 
 static void names_draw(struct canvas *c, struct rect r,
@@ -166,6 +177,9 @@ static void names_draw(struct canvas *c, struct rect r,
 			memcpy(unit, ", ms", 5);
 		canvas_text(c, r.x + 1, r.y + 1 + i, ROLE_DIM, name);
 	}
+	if (READINGS + 1 < r.h)
+		canvas_text(c, r.x + 1, r.y + READINGS + 1, ROLE_DIM,
+			    "drives it lies on");
 }
 
 static void table_draw(const struct ui *ui, struct canvas *c, struct rect r,
@@ -196,6 +210,7 @@ static void lines_draw(struct canvas *c, struct rect r,
 	};
 	int name = r.w >= 100 ? 30 : 20;
 
+	canvas_right(c, r.x + name, r.y, ROLE_DIM, "drives");
 	for (int j = 0; j < READINGS; j++)
 		canvas_right(c, r.x + name + 8 * (j + 1), r.y, ROLE_DIM,
 			     head[j]);
@@ -206,9 +221,12 @@ static void lines_draw(struct canvas *c, struct rect r,
 		canvas_printf(c, r.x + 1, y,
 			      series_role((unsigned)i) | STYLE_BOLD, "%c",
 			      series_letter((unsigned)i));
-		canvas_fit(c, r.x + 3, y, name - 3,
+		canvas_fit(c, r.x + 3, y, name - 6,
 			   i == base ? ROLE_TITLE : ROLE_TEXT,
 			   col[i].curve.name);
+		if (col[i].drives > 0)
+			canvas_right(c, r.x + name, y, ROLE_DIM,
+				     fmt_count(a, col[i].drives));
 		for (int j = 0; j < READINGS; j++) {
 			const struct compared *of = &col[i].of[j];
 
@@ -276,10 +294,10 @@ static void compare_draw(struct ui *ui, const struct scene *scene,
 	struct column col[COLUMNS] = { 0 };
 	size_t n = columns_fill(ui, scene, col);
 	bool lines = n > (size_t)((body.w - NAMES) / NARROW);
-	int rows = (lines ? (int)n : READINGS) + 2 + 2 * (n > 1);
+	int rows = (lines ? (int)n : READINGS + 1) + 2 + 2 * (n > 1);
 	struct rect table, chart = body;
 
-	rows = rows > body.h / 2 + 1 ? body.h / 2 + 1 : rows;
+	rows = rows > body.h / 2 + 2 ? body.h / 2 + 2 : rows;
 	chart.h -= rows;
 	table = (struct rect) { body.x, body.y + chart.h, body.w, rows };
 	cursor_fit(&ui->compare, (int)n, 1);
