@@ -19,8 +19,15 @@
 #define AGENT_LOCAL "local" /* when no cluster is configured */
 #define WATCHES                                                         \
 	"another console owns the agent and this one only watches: do " \
-	"that there, or leave it"
+	"that there, or leave it; only stop, pause and resume work from here"
 #define SETTLE_US 80000 /* from the cluster's event to all the rest */
+
+/* What the agent takes from a console that only watches. */
+static bool watcher_may(const char *what)
+{
+	return !*what || !strcmp(what, "run_stop") ||
+	       !strcmp(what, "run_pause");
+}
 
 bool live_ready(const struct deck *deck)
 {
@@ -101,7 +108,7 @@ static void pending_send(struct deck *deck, struct pending *p)
 		p->reply(p, NULL);
 		return;
 	}
-	if (deck->watching) {
+	if (deck->watching && !watcher_may(p->what)) {
 		json_decref(body);
 		pending_fail(p, WATCHES);
 		return;
@@ -355,7 +362,7 @@ ask(struct deck *deck, struct outcome *outcome, const char *what, json_t *body,
 
 	if (attach(deck, !any_time, &err)) {
 		outcome_fail(outcome, 1, "%s", err.text);
-	} else if (deck->watching && *what) {
+	} else if (deck->watching && !watcher_may(what)) {
 		outcome_fail(outcome, 1, "%s", WATCHES);
 	} else {
 		p = pending_add(deck, what, body, any_time);

@@ -22,9 +22,11 @@
 #include "tui/screen/screen.h"
 #include "tui/term.h"
 #include "tui/ui.h"
+#include "tui/verdict.h"
 
 #define FRAME_MS 100
-#define IDLE_MS 1000 /* clocks and countdowns go on without events */
+#define READ_US 15000 /* of sessions in one turn */
+#define IDLE_MS 1000  /* clocks and countdowns go on without events */
 
 struct app {
 	struct deck *deck;
@@ -37,6 +39,8 @@ struct app {
 	uint64_t revision;
 	int64_t drawn_ms;
 	bool dirty, quit, waiting, mouse;
+	struct verdicts *verdicts;
+	bool reading; /* sessions, for the list that is shown */
 	enum deck_link link;
 	enum screen_id seen;
 };
@@ -302,8 +306,19 @@ static int sleep_ms(const struct app *app)
 	/* While bytes are pending the terminal wakes us, not the clock. */
 	if (app->dirty && term_pending(app->term))
 		frame_in = IDLE_MS;
-	frame_in = frame_in < 0 ? 0 : frame_in;
+	frame_in = frame_in < 0 || app->reading ? 0 : frame_in;
 	return deck >= 0 && deck < frame_in ? deck : (int)frame_in;
+}
+
+/* The list of sessions fills while it is looked at. */
+static void sessions_read(struct app *app)
+{
+	bool changed = false;
+
+	app->reading =
+		app->ui.screen == SCREEN_SESSIONS && app->verdicts &&
+		verdicts_step(app->verdicts, &app->library, READ_US, &changed);
+	app->dirty |= changed;
 }
 
 static int turn(struct app *app)
@@ -327,6 +342,7 @@ static int turn(struct app *app)
 	if (fd[1].revents & POLLIN)
 		keys_take(app);
 	wishes(app);
+	sessions_read(app);
 	changes_see(app);
 	if (app->dirty && !app->quit && !term_pending(app->term) &&
 	    now_ms() - app->drawn_ms >= FRAME_MS)
@@ -364,6 +380,7 @@ int tui_run(struct deck *deck, const struct tui_opts *opts, struct err *err)
 		    prompt_history_path(history, sizeof(history)) ? history
 								  : NULL);
 	first_screen(&app, opts);
+	verdicts_new(&app.verdicts);
 	library_look(&app);
 	if (opts->begun) {
 		scene_update(&app);
@@ -376,6 +393,7 @@ int tui_run(struct deck *deck, const struct tui_opts *opts, struct err *err)
 	term_close(app.term);
 	ui_fini(&app.ui);
 	library_fini(&app.library);
+	verdicts_free(app.verdicts);
 	canvas_fini(&app.canvas);
 	return rc ? err_set(err, rc,
 			    "the terminal is gone; a run goes on in "

@@ -24,6 +24,9 @@ struct lib_session {
 	char name[MODEL_NAME], path[256], title[MODEL_NAME];
 	int64_t from_us, to_us, bytes; /* -1 unknown */
 	char what[MODEL_TEXT];
+	/* once read whole (verdict.h); "" before */
+	char where[MODEL_NAME], verdict[16];
+	double peak_iops; /* of its best series; NAN none */
 };
 struct library {
 	struct lib_workload *workload;

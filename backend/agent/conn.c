@@ -219,6 +219,21 @@ static void on_ack(struct peer *peer, int64_t i, int64_t n)
 	spool_ack(d->journal.spool, i, n);
 }
 
+/* The owner's session shall say who did it. */
+static void watcher_record(struct daemon *d, const char *what,
+			   const json_t *request)
+{
+	bool go = !strcmp(what, "run_pause") &&
+		  json_is_false(json_object_get(request, "pause"));
+	const char *text = !strcmp(what, "run_stop") ? "stop"
+			   : go                      ? "resume"
+						     : "pause";
+
+	journal_add(&d->journal, "cmd", event_now_us(),
+		    json_pack("{s:s,s:b,s:s}", "text", text, "ok", 1, "reply",
+			      "asked by a console that watches"));
+}
+
 static void on_ask(struct peer *peer, int64_t id, json_t *request)
 {
 	struct conn *c = conn_of(peer);
@@ -234,6 +249,8 @@ static void on_ask(struct peer *peer, int64_t id, json_t *request)
 		peer_answer(peer, id,
 			    peer_refusal(-ESHUTDOWN, "the agent is ending"));
 	} else {
+		if (peer->state == PEER_WATCHER)
+			watcher_record(d, what, request);
 		work_ask(d->work, c->serial, id, request);
 	}
 }

@@ -161,6 +161,12 @@ static void test_refused_may_try_again(void **state)
 	say(s, "{\"do\":\"ack\",\"i\":4,\"n\":9}\n");
 	assert_int_equal(s->ack_n, 0);
 	assert_int_equal(s->asked, 0);
+	/* Who sees a run go wrong may hold and end it. */
+	say(s, "{\"id\":4,\"do\":\"run_stop\"}\n");
+	say(s, "{\"id\":5,\"do\":\"run_pause\",\"pause\":true}\n");
+	assert_int_equal(s->asked, 2);
+	say(s, "{\"id\":6,\"do\":\"run_start\"}\n");
+	heard_code(s, 6, -EPERM);
 }
 
 static void test_bad_marks(void **state)

@@ -65,16 +65,18 @@ until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
   die "no point began: $(cat "$HOME/third.err")"
 want 0 iodeck vdisk list
 said out '^db1 .* healthy'
-want 1 iodeck stop
+want 1 iodeck vdisk delete db1
 said err 'another console owns the agent'
-kill -INT "$console"
+want 0 iodeck stop
 wait "$console"
 [ $? -eq 1 ] || die "a stopped run ends with status 1"
+has "$session" '.e == "cmd" and .text == "stop" and
+  (.reply | test("watches"))' || die "who stopped it was not recorded"
 grep -q "session $session" "$HOME/third.out" ||
   die "what it measured is missing"
 has "$session" '.e == "run_state" and .state == "stopped"' ||
   die "the stop was not recorded"
-sequence_is_whole "$session" || die "a gap or a double behind ^C"
+sequence_is_whole "$session" || die "a gap or a double behind a stop"
 
 # ---- nothing to go on with -------------------------------------------------
 want 0 iodeck resume --headless

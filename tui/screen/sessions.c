@@ -2,18 +2,40 @@
 /*
  * Sessions: what was recorded; Enter replays it through the same screens.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/fmt.h"
 #include "tui/screen/screen.h"
 
+/* begun, length, where, verdict, peak, what; the file's size where there is
+ * room. */
+static int what_at(struct rect r)
+{
+	return r.x + (r.w >= 100 ? 68 : 57);
+}
+
 static void heads(struct canvas *c, struct rect r)
 {
 	canvas_text(c, r.x + 2, r.y, ROLE_DIM, "begun");
-	canvas_right(c, r.x + 27, r.y, ROLE_DIM, "length");
-	canvas_right(c, r.x + 38, r.y, ROLE_DIM, "file");
-	canvas_text(c, r.x + 41, r.y, ROLE_DIM, "what");
+	canvas_right(c, r.x + 26, r.y, ROLE_DIM, "length");
+	canvas_text(c, r.x + 28, r.y, ROLE_DIM, "where");
+	canvas_text(c, r.x + 39, r.y, ROLE_DIM, "verdict");
+	canvas_right(c, r.x + 55, r.y, ROLE_DIM, "peak");
+	if (r.w >= 100)
+		canvas_right(c, r.x + 66, r.y, ROLE_DIM, "file");
+	canvas_text(c, what_at(r), r.y, ROLE_DIM, "what");
+}
+
+static unsigned verdict_role(const char *verdict)
+{
+	static const char *const bad[] = { "failed", "torn", "unreadable" };
+
+	for (size_t i = 0; i < array_len(bad); i++)
+		if (!strcmp(verdict, bad[i]))
+			return ROLE_BAD;
+	return !strcmp(verdict, "done") ? ROLE_OK : ROLE_TEXT;
 }
 
 static void line(struct canvas *c, struct rect r, const struct lib_session *s)
@@ -23,10 +45,16 @@ static void line(struct canvas *c, struct rect r, const struct lib_session *s)
 		s->from_us >= 0 ? (double)(s->to_us - s->from_us) / 1e6 : -1;
 
 	canvas_text(c, r.x + 2, r.y, ROLE_TEXT, fmt_date(a, s->from_us));
-	canvas_right(c, r.x + 27, r.y, ROLE_TEXT, fmt_span(a, length));
-	canvas_right(c, r.x + 38, r.y, ROLE_TEXT,
-		     fmt_bytes(a, (double)s->bytes));
-	canvas_fit(c, r.x + 41, r.y, r.w - 42, ROLE_TEXT,
+	canvas_right(c, r.x + 26, r.y, ROLE_TEXT, fmt_span(a, length));
+	canvas_fit(c, r.x + 28, r.y, 10, ROLE_TEXT, s->where);
+	canvas_fit(c, r.x + 39, r.y, 10, verdict_role(s->verdict),
+		   *s->verdict ? s->verdict : "...");
+	canvas_right(c, r.x + 55, r.y, ROLE_TEXT,
+		     fmt_k(a, *s->verdict ? s->peak_iops : NAN));
+	if (r.w >= 100)
+		canvas_right(c, r.x + 66, r.y, ROLE_TEXT,
+			     fmt_bytes(a, (double)s->bytes));
+	canvas_fit(c, what_at(r), r.y, r.x + r.w - what_at(r) - 1, ROLE_TEXT,
 		   s->title[0] ? s->title : s->name);
 }
 
