@@ -213,6 +213,9 @@ static char *vterm_text(VTermScreen *screen, int w, int h)
 
 			vterm_screen_get_cell(screen, (VTermPos) { y, x },
 					      &cell);
+			/* the second half of a wide character */
+			if (cell.chars[0] == (uint32_t)-1)
+				continue;
 			ch = cell.chars[0] ? cell.chars[0] : ' ';
 			n += put_utf8(text + n, ch);
 			end = ch == ' ' ? end : n;
