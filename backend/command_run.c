@@ -298,6 +298,27 @@ static void run_started(struct pending *p, const json_t *reply)
 	outcome_view(&p->outcome, "screen:run");
 }
 
+/* Refused before a run is begun and recorded that could only fail. */
+static bool vdisks_are_there(const struct model *m, const json_t *plan,
+			     struct outcome *outcome)
+{
+	const json_t *series;
+	const char *name;
+	size_t i;
+
+	json_array_foreach(json_object_get(plan, "series"), i, series) {
+		name = json_string_value(json_object_get(series, "vdisk"));
+		if (name && !model_vdisk(m, name)) {
+			outcome_fail(outcome, 2,
+				     "there is no vDisk %s; `vdisk list` says "
+				     "which there are",
+				     name);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* The cluster is known: resolve the suite and ask. */
 static void run_ready(struct pending *p, const json_t *reply)
 {
@@ -307,6 +328,10 @@ static void run_ready(struct pending *p, const json_t *reply)
 	(void)reply;
 	if (order_plan(p->deck, p->order, &plan, &err)) {
 		outcome_fail(&p->outcome, 2, "%s", err.text);
+		return;
+	}
+	if (!vdisks_are_there(deck_model(p->deck), plan, &p->outcome)) {
+		json_decref(plan);
 		return;
 	}
 	faults_resolve(deck_model(p->deck), plan);

@@ -371,6 +371,15 @@ static int curve_of(struct deck *deck, const char *text, struct curve *curve,
 	return r;
 }
 
+/* Two series of one name are told apart by where they came from. */
+static void name_by_source(struct curve *curve, const char *text)
+{
+	const char *base = strrchr(text, '/');
+
+	snprintf(curve->name, sizeof(curve->name), "%.*s",
+		 (int)sizeof(curve->name) - 1, base ? base + 1 : text);
+}
+
 COMMAND(do_compare)
 {
 	struct curve a, b;
@@ -381,6 +390,10 @@ COMMAND(do_compare)
 	if (curve_of(deck, ARG("B"), &b, &err)) {
 		curve_fini(&a);
 		return outcome_fail(outcome, 2, "%s", err.text);
+	}
+	if (!strcmp(a.name, b.name) && strcmp(ARG("A"), ARG("B")) != 0) {
+		name_by_source(&a, ARG("A"));
+		name_by_source(&b, ARG("B"));
 	}
 	outcome->json = analysis_compare_json(&a, &b, bound_us(deck));
 	if (analysis_compare_text(&a, &b, bound_us(deck), &outcome->text))

@@ -123,6 +123,11 @@ done
 want 2 iodeck compare "$csv#nope" "$csv#RDBMS 22K RAID6 25GbE"
 said err 'nope'
 want 2 iodeck compare "$csv" "$csv"
+cp "$csv" "$HOME/other.csv"
+want 0 iodeck compare "$csv#RDBMS 22K RAID6 25GbE" \
+  "$HOME/other.csv#RDBMS 22K RAID6 25GbE"
+said out 'a  curves.csv#RDBMS 22K'
+said out 'b  other.csv#RDBMS 22K'
 
 # ---- completion ----
 want 0 iodeck completion words -- 'iodeck v'

@@ -11,6 +11,10 @@ command -v jq >/dev/null && command -v zstd >/dev/null || {
 cluster
 session=$HOME/s.jsonl.zst
 
+# ---- what cannot be ----
+want 2 iodeck run smoke vdisk=nope --headless
+said err 'there is no vDisk nope'
+
 # ---- the console ------------------------------------------------------------
 iodeck run smoke vdisk=db1 seconds=1 --session "$session" --headless \
   >"$HOME/first.out" 2>&1 &
