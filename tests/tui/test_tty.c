@@ -252,6 +252,55 @@ static void test_size(void **state)
 	tty_close(&t);
 }
 
+/* Clicks on a tab and a row, and the wheel, as terminals send them. */
+static void test_mouse(void **state)
+{
+	char text[64];
+	struct tty t;
+
+	(void)state;
+	tty_open(&t, "xterm-256color", 80, 24, "120", "0");
+	tty_expect(&t, "4Run");
+	tty_type(&t, "\033[<0;3;2M\033[<0;3;2m");
+	tty_expect(&t, "drives of n1");
+	tty_type(&t, "\033[<0;10;6M\033[<0;10;6m");
+	tty_expect(&t, "drives of n3");
+	tty_type(&t, "\033[<65;10;6M");
+	tty_expect(&t, "drives of n4");
+	kill(t.pid, SIGTERM);
+	assert_int_equal(tty_wait(&t, text, sizeof(text)), 0);
+	tty_close(&t);
+}
+
+/* Sizes from nothing to large, faster than it can draw. */
+static void test_resize_storm(void **state)
+{
+	char text[64];
+	struct tty t;
+
+	(void)state;
+	tty_open(&t, "xterm-256color", 80, 24, "120", "20");
+	tty_expect(&t, "4Run");
+	for (unsigned i = 0; i < 60; i++) {
+		struct winsize ws = {
+			.ws_col = (unsigned short)(2 + i * 67 % 199),
+			.ws_row = (unsigned short)(1 + i * 23 % 60)
+		};
+
+		assert_int_equal(ioctl(t.master, TIOCSWINSZ, &ws), 0);
+		tty_read(&t, 10);
+	}
+	assert_int_equal(
+		ioctl(t.master, TIOCSWINSZ,
+		      &(struct winsize) { .ws_col = 80, .ws_row = 24 }),
+		0);
+	tty_type(&t, "1");
+	tty_expect(&t, "drives of n1");
+	kill(t.pid, SIGTERM);
+	assert_int_equal(tty_wait(&t, text, sizeof(text)), 0);
+	tty_close(&t);
+}
+
 /* A crash gives the terminal back, and its last words are not lost. */
 static void test_fatal(void **state)
 {
@@ -339,6 +388,8 @@ int main(void)
 		cmocka_unit_test(test_lines_reach_the_deck),
 		cmocka_unit_test(test_stopped_terminal),
 		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_resize_storm),
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_suspend),
 		cmocka_unit_test(test_refused),
