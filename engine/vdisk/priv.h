@@ -7,7 +7,8 @@
  *   migrate.c  copies from one set to the next, swaps them
  *   vset.c     life of a set, state of its members, commits of new epochs
  *   quorum.c   reading, claiming and committing labels over a set
- *   op.c       an operation on one rectangle of one row: pools, pump, locks
+ *   op.c       an operation on one rectangle of one row: pools, pump
+ *   lock.c     their locks
  *   read.c     healthy, degraded, repairing reads
  *   write.c    full rows, read-modify-write, reconstruct-write, copies
  *   walk.c     rows one after another: rebuild, resync, verify
@@ -275,8 +276,6 @@ int vset_submit(struct vset *vs, struct req *req);
 struct op *op_get(struct vset *vs);
 void op_put(struct op *op);
 void op_run(struct op *op, void (*step)(struct op *op)); /* queue a step */
-void op_lock(struct op *op, bool exclusive, void (*step)(struct op *op));
-void op_unlock(struct op *op);
 /* true: op->scratch is there; false: step runs once it is. */
 bool op_scratch(struct op *op, void (*step)(struct op *op));
 uint8_t *op_chunk(const struct op *op, unsigned chunk); /* scratch */
@@ -294,6 +293,10 @@ void vset_pump(struct vset *vs);
 void req_release(struct req *req);    /* one operation of it ended */
 void req_unpark(struct vset *vs);     /* after a commit or a failure */
 void vset_task_post(struct vset *vs); /* pump and close_step, later */
+
+/* ---- lock.c -------------------------------------------------------------- */
+void op_lock(struct op *op, bool exclusive, void (*step)(struct op *op));
+void op_unlock(struct op *op);
 
 /* ---- read.c, write.c, walk.c --------------------------------------------- */
 void read_step(struct op *op);
