@@ -172,6 +172,10 @@ void vdisk_replace_step(struct vdisk *vd)
 	if (!rp->err.code && vs->failed)
 		err_set(&rp->err, -EIO, "%s has failed: %s", vs->label.name,
 			vs->reason);
+	if (!rp->err.code && !rp->bdev && !vs->member[rp->index].bdev)
+		err_set(&rp->err, -ENODEV,
+			"the component for member %u of %s has gone: %s",
+			rp->index, vs->label.name, vs->reason);
 	if (!rp->err.code && !rp->adopted) {
 		if (vs->committing)
 			return;
