@@ -277,49 +277,75 @@ void label_io_read(struct label_io *lio)
 	bdev_submit(lio->bdev, &lio->io);
 }
 
+static void label_ended(struct label_io *lio, int result)
+{
+	lio->result = result;
+	lio->durable = lio->durable || !result;
+	lio->done(lio);
+}
+
 static void label_flush_done(struct io *io)
 {
-	struct label_io *lio = io->arg;
+	label_ended(io->arg, io->result);
+}
 
-	lio->result = io->result;
-	lio->done(lio);
+static void label_flush(struct label_io *lio, void (*done)(struct io *io))
+{
+	lio->io = (struct io) { .op = BDEV_FLUSH, .done = done, .arg = lio };
+	bdev_submit(lio->bdev, &lio->io);
 }
 
 static void label_write_done(struct io *io)
 {
 	struct label_io *lio = io->arg;
+	const struct bdev_limits *limits = &lio->bdev->limits;
 
 	if (!io->result && lio->bdev->closing)
 		io->result = -ENODEV; /* failed meanwhile */
-	if (io->result || lio->bdev->limits.can_fua ||
-	    !lio->bdev->limits.can_flush) {
-		label_flush_done(io);
-		return;
-	}
+	if (io->result || limits->can_fua || !limits->can_flush)
+		label_ended(lio, io->result);
+	else
+		label_flush(lio, label_flush_done);
+}
+
+static void label_write(struct label_io *lio)
+{
+	const size_t off = (size_t)lio->writing * LABEL_BYTES;
+
 	lio->io = (struct io) {
-		.op = BDEV_FLUSH,
-		.done = label_flush_done,
+		.op = BDEV_WRITE,
+		.flags = lio->bdev->limits.can_fua ? BDEV_FUA : 0,
+		.off = off,
+		.len = LABEL_BYTES,
+		.buf = lio->buf + off,
+		.done = label_write_done,
 		.arg = lio,
 	};
 	bdev_submit(lio->bdev, &lio->io);
 }
 
+static void label_old_flushed(struct io *io)
+{
+	struct label_io *lio = io->arg;
+
+	if (!io->result && lio->bdev->closing)
+		io->result = -ENODEV; /* failed meanwhile */
+	if (io->result)
+		label_ended(lio, io->result);
+	else
+		label_write(lio);
+}
+
 void label_io_write(struct label_io *lio, const struct label *label)
 {
-	const unsigned copy = lio->found ? 1 - lio->copy : 0;
-	uint8_t *record = lio->buf + (size_t)copy * LABEL_BYTES;
+	const struct bdev_limits *limits = &lio->bdev->limits;
 	struct label stamped = *label;
 
+	lio->writing = lio->found ? 1 - lio->copy : 0;
 	stamped.serial = lio->found ? lio->label.serial + 1 : 1;
-	label_encode(&stamped, record);
-	lio->io = (struct io) {
-		.op = BDEV_WRITE,
-		.flags = lio->bdev->limits.can_fua ? BDEV_FUA : 0,
-		.off = (uint64_t)copy * LABEL_BYTES,
-		.len = LABEL_BYTES,
-		.buf = record,
-		.done = label_write_done,
-		.arg = lio,
-	};
-	bdev_submit(lio->bdev, &lio->io);
+	label_encode(&stamped, lio->buf + (size_t)lio->writing * LABEL_BYTES);
+	if (lio->found && !lio->durable && limits->can_flush)
+		label_flush(lio, label_old_flushed);
+	else
+		label_write(lio);
 }

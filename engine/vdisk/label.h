@@ -68,7 +68,9 @@ int label_member_find(const struct label *label, const uint8_t uuid[16]);
 /*
  * Label I/O on one component. The reader fills label with the newest sound
  * copy; the writer writes the other copy, durable when done, and must follow
- * a read. done() runs later, exactly once for each call.
+ * a read. What another owner left may not be durable: it is made so first, or
+ * power lost during the write could take both. done() runs later, exactly
+ * once for each call.
  */
 struct label_io {
 	struct io io;
@@ -78,6 +80,8 @@ struct label_io {
 	bool found;         /* a sound label stands there */
 	bool damaged;       /* none does, and it is not empty either */
 	unsigned copy;      /* the newest */
+	bool durable;       /* that one, for sure: we wrote it */
+	unsigned writing;   /* the copy being written */
 	int result;         /* 0 or a negative errno of the I/O */
 	void (*done)(struct label_io *lio);
 	void *arg;
