@@ -178,6 +178,17 @@ static void labels_note(struct inplace *ip)
 	}
 }
 
+static void slots_note(struct inplace *ip)
+{
+	struct vdisk_info info;
+
+	vdisk_info(ip->vdisk, &info);
+	for (unsigned i = 0; i < info.slots; i++)
+		sim_note(ip->c.sim, "member %u on %s: %s", i,
+			 info.slot[i].drive,
+			 member_state_name(info.slot[i].state));
+}
+
 static void opened(int result, const struct err *err, struct bdev *vdisk,
 		   void *arg)
 {
@@ -187,8 +198,8 @@ static void opened(int result, const struct err *err, struct bdev *vdisk,
 	ip->vdisk = vdisk;
 	if (result)
 		components_close(ip);
-	if (result && ip->c.sim->phase == SIM_OPENING)
-		labels_note(ip);
+	if (!result)
+		slots_note(ip);
 	if (ip->c.sim->phase == SIM_OPENING)
 		sim_up(ip->c.sim, vdisk, err);
 }
@@ -220,6 +231,7 @@ static void inplace_open(struct sim_client *c)
 				   .slot = ip->slot };
 
 	inplace_sick(c); /* before handles are opened anew */
+	labels_note(ip);
 	for (unsigned i = 0; i < c->drives; i++)
 		if (component_open(ip, i, &ip->slot[spec.slots]))
 			spec.slots++;
