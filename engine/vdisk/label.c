@@ -10,6 +10,7 @@
 
 #include <isa-l/crc.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 #define LABEL_MAGIC "iodeckVD"
@@ -341,10 +342,12 @@ void label_io_write(struct label_io *lio, const struct label *label)
 	const struct bdev_limits *limits = &lio->bdev->limits;
 	struct label stamped = *label;
 
-	lio->writing = lio->found ? 1 - lio->copy : 0;
+	lio->writing =
+		lio->found ? (lio->copy + !MUTATION(label_in_place)) & 1 : 0;
 	stamped.serial = lio->found ? lio->label.serial + 1 : 1;
 	label_encode(&stamped, lio->buf + (size_t)lio->writing * LABEL_BYTES);
-	if (lio->found && !lio->durable && limits->can_flush)
+	if (lio->found && !lio->durable && limits->can_flush &&
+	    !MUTATION(label_unflushed))
 		label_flush(lio, label_old_flushed);
 	else
 		label_write(lio);

@@ -3,6 +3,7 @@
  * Locks of operations, on (row, bytes within the chunks): lists in order of
  * arrival; who conflicts with anyone earlier waits, so order is FIFO.
  */
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 static struct op **lock_bucket(struct vset *vs, uint64_t row)
@@ -20,7 +21,7 @@ static bool lock_conflict(const struct op *a, const struct op *b)
 static bool lock_free(const struct op *op)
 {
 	for (const struct op *o = op->lock_next; o; o = o->lock_next)
-		if (lock_conflict(op, o))
+		if (lock_conflict(op, o) && !MUTATION(lock_none))
 			return false;
 	return true;
 }

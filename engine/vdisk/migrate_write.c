@@ -4,6 +4,7 @@
  * starts when it overlaps none before it and not the window of the copy.
  */
 #include "engine/vdisk/migrate.h"
+#include "engine/vdisk/mutation.h"
 
 bool migrate_overlap(const struct vreq *v, uint64_t from, uint64_t to)
 {
@@ -37,7 +38,8 @@ void migrate_writes_kick(struct vdisk *vd)
 		     o = o->next)
 			free_to_go = !migrate_overlap(o, v->req.off,
 						      v->req.off + v->req.len);
-		if (free_to_go && mg && migrate_overlap(v, mg->from, mg->to))
+		if (free_to_go && mg && !MUTATION(window_open) &&
+		    migrate_overlap(v, mg->from, mg->to))
 			free_to_go = false;
 		if (free_to_go)
 			write_start(v);
@@ -76,7 +78,8 @@ static void write_start(struct vreq *vreq)
 {
 	struct vdisk *vd = vreq->vd;
 	struct migration *mg = vd->migration;
-	const bool both = mg && vreq->req.off < mg->mark;
+	const bool both =
+		mg && vreq->req.off < mg->mark && !MUTATION(copy_alone);
 	int rc;
 
 	vreq->started = true;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 static void queue_push(struct op_queue *q, struct op *op)
@@ -212,7 +213,8 @@ unsigned op_writable(const struct op *op)
 			&vs->member[geo_member(vs, op->row, c)];
 
 		if (m->state == MEMBER_OK ||
-		    (m->state == MEMBER_REBUILDING && op->row < m->mark_rows))
+		    (m->state == MEMBER_REBUILDING &&
+		     (op->row < m->mark_rows || MUTATION(mark_ignored))))
 			mask |= 1u << c;
 	}
 	return mask;
@@ -239,7 +241,8 @@ unsigned op_sources(const struct op *op, unsigned avoid)
 /* Its member has not failed since, nor has another taken the slot. */
 static bool mio_here(const struct mio *mio)
 {
-	return mio->op->vs->member[mio->member].bdev == mio->bdev;
+	return mio->op->vs->member[mio->member].bdev == mio->bdev ||
+	       MUTATION(read_failed_member);
 }
 
 static void mio_failed(struct mio *mio)
@@ -255,6 +258,10 @@ static void mio_failed(struct mio *mio)
 	} else if (!vs->m) {
 		op->result = mio->io.result;
 	}
+	if (MUTATION(flush_failed_trusted) && mio->io.op == BDEV_FLUSH)
+		return;
+	if (MUTATION(write_failed_trusted) && mio->io.op == BDEV_WRITE)
+		return;
 	if (here && vs->m)
 		vset_member_failed(vs, mio->member, mio->io.result);
 }
@@ -395,7 +402,7 @@ void req_release(struct req *req)
 	if (--req->ops)
 		return;
 	if (req->op != BDEV_READ && !req->result &&
-	    vs->ack_gen > vs->cfg_durable) {
+	    vs->ack_gen > vs->cfg_durable && !MUTATION(ack_early)) {
 		req->cfg_gen = vs->ack_gen;
 		req->next = vs->req_parked;
 		vs->req_parked = req;
@@ -537,6 +544,8 @@ static void flush_step(struct op *op)
 		    m->bdev->limits.can_flush)
 			mask |= 1u << c;
 	}
+	if (MUTATION(flush_one))
+		mask &= -mask;
 	if (vs->failed || !mask)
 		op_finish(op, vs->failed ? -EIO : 0);
 	else

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/vdisk/front.h"
+#include "engine/vdisk/mutation.h"
 
 /* ---- the call ----------------------------------------------------------- */
 
@@ -412,7 +413,7 @@ static int set_open(struct opener *op, const struct label *newest,
 	struct vset *vs;
 	int rc;
 
-	if (!label.clean && label.policy.m)
+	if (!label.clean && label.policy.m && !MUTATION(resync_none))
 		label.resync_rows = 0;
 	for (unsigned i = 0; i < label.slots; i++) {
 		c = member_component(op, &label, i);

@@ -33,11 +33,12 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 unsigned quorum_write_need(const struct vset *vs)
 {
-	return vs->m + 1;
+	return vs->m + !(MUTATION(label_minority) && vs->m);
 }
 
 unsigned quorum_read_need(const struct label *label)
@@ -164,6 +165,14 @@ static unsigned mask_there(const struct vset *vs, bool labelled)
 	return mask;
 }
 
+/* Planted faults write on fewer than it takes. */
+static unsigned mask_fewer(const struct vset *vs, unsigned mask, bool fewer)
+{
+	while (fewer && (unsigned)__builtin_popcount(mask) > vs->m && vs->m)
+		mask &= mask - 1;
+	return mask;
+}
+
 /* ---- commits ------------------------------------------------------------ */
 
 static void content_build(struct vset *vs)
@@ -265,14 +274,16 @@ void quorum_commit(struct vset *vs)
 	}
 	vs->cfg_running = vs->cfg_gen;
 	content_build(vs);
-	quorum_write(vs, mask, LIO_CONTENT, commit_done);
+	quorum_write(vs, mask_fewer(vs, mask, MUTATION(label_minority)),
+		     LIO_CONTENT, commit_done);
 }
 
 /* ---- opening ------------------------------------------------------------ */
 
 static void claim_done(struct vset *vs)
 {
-	const unsigned ok = (unsigned)__builtin_popcount(vs->lio_ok);
+	const unsigned ok = (unsigned)__builtin_popcount(vs->lio_ok) +
+			    MUTATION(claim_minority) * vs->m;
 
 	vs->committing = false;
 	if (vs->lio_fenced || ok < quorum_write_need(vs))
@@ -289,5 +300,13 @@ void quorum_open(struct vset *vs, void (*done)(struct vset *vs, int result))
 {
 	vs->opened = done;
 	vs->committing = true;
-	quorum_write(vs, mask_there(vs, true), LIO_CLAIM, claim_done);
+	if (MUTATION(claim_none)) {
+		vs->committing = false;
+		vset_dirty(vs);
+		return;
+	}
+	quorum_write(
+		vs,
+		mask_fewer(vs, mask_there(vs, true), MUTATION(claim_minority)),
+		LIO_CLAIM, claim_done);
 }

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 static void read_recon(struct op *op);
@@ -24,7 +25,7 @@ static unsigned copy_choose(struct op *op, unsigned readable)
 	struct vset *vs = op->vs;
 	unsigned best = 0, best_reads = ~0u;
 
-	if (op->row >= vs->resync_rows)
+	if (op->row >= vs->resync_rows && !MUTATION(read_any_copy))
 		return readable & -readable;
 	for (unsigned i = 0; i < vs->width; i++) {
 		const unsigned c = (vs->copy_turn + i) % vs->width;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 /* ---- making ------------------------------------------------------------- */
@@ -78,7 +79,8 @@ static void members_init(struct vset *vs, struct bdev *const *bdev)
 		if (!m->bdev)
 			m->state = MEMBER_MISSING;
 		else if (l->state == MEMBER_MISSING)
-			m->state = MEMBER_STALE;
+			m->state = MUTATION(stale_served) ? MEMBER_OK
+							  : MEMBER_STALE;
 		if (m->bdev)
 			limits_add(vs, m->bdev);
 	}
@@ -175,7 +177,8 @@ static enum member_state state_told(const struct vset *vs, unsigned i)
 	const struct member *m = &vs->member[i];
 
 	if (m->state == MEMBER_OK &&
-	    (vs->label.member[i].state != MEMBER_OK || !m->labelled))
+	    (vs->label.member[i].state != MEMBER_OK || !m->labelled) &&
+	    !MUTATION(whole_early))
 		return MEMBER_REBUILDING;
 	return m->state;
 }
@@ -275,6 +278,8 @@ void vset_member_failed(struct vset *vs, unsigned index, int why)
 	m->mark_rows = m->mark_saved = 0;
 	m->labelled = false;
 	member_close(vs, index);
+	if (MUTATION(failure_untold))
+		return;
 	vs->cfg_gen++;
 	if (index < vs->width)
 		vs->ack_gen = vs->cfg_gen;
@@ -383,7 +388,8 @@ void vset_close_step(struct vset *vs)
 		vs->close_phase = CLOSE_FLUSH;
 		vs->walk.flush = (struct req) { .op = BDEV_FLUSH,
 						.done = close_flushed };
-		if (vs->close_clean && !vset_submit(vs, &vs->walk.flush))
+		if (vs->close_clean && !MUTATION(clean_unflushed) &&
+		    !vset_submit(vs, &vs->walk.flush))
 			return;
 	}
 	if (vs->close_phase == CLOSE_FLUSH) {

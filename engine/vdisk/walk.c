@@ -17,6 +17,7 @@
  */
 #include <string.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 #define BATCH_BYTES (1u << 20) /* of a member */
@@ -114,7 +115,7 @@ static void scan_row(struct op *op)
 
 static void row_was_read(struct op *op)
 {
-	if (op->bad & op->mask)
+	if (op->bad & op->mask && !MUTATION(rebuild_unread))
 		row_begin(op); /* with other sources */
 	else if (op->vs->walk.kind == WALK_REBUILD)
 		rebuild_row(op);
@@ -226,6 +227,14 @@ static bool walk_save(struct vset *vs)
 		return false;
 	w->persist_row = w->row;
 	w->flush = (struct req) { .op = BDEV_FLUSH, .done = walk_saved };
+	if (MUTATION(mark_early) && walk_target(vs) && w->row < vs->rows) {
+		walk_target(vs)->mark_saved = w->persist_row;
+		vset_dirty(vs);
+	}
+	if (MUTATION(resync_volatile) && w->kind == WALK_RESYNC) {
+		vs->resync_rows = w->row;
+		return false;
+	}
 	return !vset_submit(vs, &w->flush);
 }
 

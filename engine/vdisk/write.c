@@ -16,6 +16,7 @@
  */
 #include <string.h>
 
+#include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
 
 enum write_mode { WRITE_FULL, WRITE_RMW, WRITE_RCW, WRITE_RECON };
@@ -106,7 +107,7 @@ static void data_decode(struct op *op)
 
 static void write_compute(struct op *op)
 {
-	if (op->bad & op->mask) {
+	if (op->bad & op->mask && !MUTATION(parity_unread)) {
 		write_plan(op); /* with one less to read from */
 		return;
 	}
