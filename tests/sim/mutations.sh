@@ -22,7 +22,7 @@ label_in_place        60     frequent
 label_minority        20     frequent
 label_unflushed       20000  rare
 lock_none             20     frequent
-mark_early            100    frequent
+mark_early            2000   rare
 mark_ignored          20     frequent
 moved_unflushed       60     frequent
 parity_unread         20     frequent
