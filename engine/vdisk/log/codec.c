@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * crc32_iscsi() does no inversions and takes no const pointer; both are put
+ * right here. LZ4 wants the exact length of what it unpacks and granules round
+ * it up: LZ4_decompress_safe_partial() with the target's size does without,
+ * as every block is FMT_BLOCK long. zstd frames carry their own length, so its
+ * length is found by ZSTD_findFrameCompressedSize().
+ */
+#include "engine/vdisk/log/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <isa-l/crc.h>
+#include <lz4.h>
+#include <zstd.h>
+
+#include "engine/vdisk/log/format.h"
+#include "engine/vdisk/log/mut.h"
+
+#define ZSTD_LEVEL 1
+#define FIT (FMT_BLOCK - FMT_GRAN)
+
+struct codec {
+	void *lz4;
+	ZSTD_CCtx *zc;
+	ZSTD_DCtx *zd;
+};
+
+int codec_new(struct codec **out)
+{
+	struct codec *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->lz4 = malloc((size_t)LZ4_sizeofState());
+	c->zc = ZSTD_createCCtx();
+	c->zd = ZSTD_createDCtx();
+	if (!c->lz4 || !c->zc || !c->zd) {
+		codec_free(c);
+		return -ENOMEM;
+	}
+	*out = c;
+	return 0;
+}
+
+void codec_free(struct codec *c)
+{
+	if (!c)
+		return;
+	free(c->lz4);
+	ZSTD_freeCCtx(c->zc);
+	ZSTD_freeDCtx(c->zd);
+	free(c);
+}
+
+bool codec_is_zero(const uint8_t *block)
+{
+	/* The first word decides nearly always; memcmp on itself the rest. */
+	static const uint8_t zero[16];
+
+	return !memcmp(block, zero, 16) &&
+	       !memcmp(block, block + 16, FMT_BLOCK - 16);
+}
+
+static size_t compress(struct codec *c, unsigned want, const uint8_t *block,
+		       uint8_t *out)
+{
+	size_t n;
+	int rc;
+
+	switch (want) {
+	case CODEC_LZ4:
+		rc = LZ4_compress_fast_extState(c->lz4, (const char *)block,
+						(char *)out, FMT_BLOCK, FIT, 1);
+		return rc > 0 ? (size_t)rc : 0;
+	case CODEC_ZSTD:
+		n = ZSTD_compressCCtx(c->zc, out, FIT, block, FMT_BLOCK,
+				      ZSTD_LEVEL);
+		return ZSTD_isError(n) ? 0 : n;
+	default:
+		return 0;
+	}
+}
+
+unsigned codec_store(struct codec *c, unsigned want, const uint8_t *block,
+		     uint8_t *out, unsigned *codec)
+{
+	unsigned grans;
+	size_t n;
+
+	*codec = CODEC_NONE;
+	if (codec_is_zero(block))
+		return 0;
+	n = compress(c, want, block, out);
+	if (!n) {
+		memcpy(out, block, FMT_BLOCK);
+		return FMT_BLOCK_GRANS;
+	}
+	*codec = want;
+	grans = (unsigned)((n + FMT_GRAN - 1) / FMT_GRAN);
+	memset(out + n, 0, (size_t)grans * FMT_GRAN - n);
+	return grans;
+}
+
+bool codec_load(struct codec *c, unsigned codec, const uint8_t *stored,
+		unsigned grans, uint8_t *block)
+{
+	const size_t len = (size_t)grans * FMT_GRAN;
+	size_t n;
+
+	switch (codec) {
+	case CODEC_NONE:
+		if (len != FMT_BLOCK)
+			return false;
+		memcpy(block, stored, FMT_BLOCK);
+		return true;
+	case CODEC_LZ4:
+		return LZ4_decompress_safe_partial(
+			       (const char *)stored, (char *)block, (int)len,
+			       FMT_BLOCK, FMT_BLOCK) == FMT_BLOCK;
+	case CODEC_ZSTD:
+		n = ZSTD_findFrameCompressedSize(stored, len);
+		if (ZSTD_isError(n))
+			return false;
+		n = ZSTD_decompressDCtx(c->zd, block, FMT_BLOCK, stored, n);
+		return !ZSTD_isError(n) && n == FMT_BLOCK;
+	default:
+		return false;
+	}
+}
+
+uint32_t codec_crc_add(uint32_t crc, const void *p, size_t len)
+{
+	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, crc);
+}
+
+uint32_t codec_crc(const void *p, size_t len)
+{
+	return codec_crc_end(codec_crc_add(codec_crc_start(), p, len));
+}
+
+static uint32_t mix32(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	return (uint32_t)x;
+}
+
+uint32_t codec_block_crc(uint32_t vdisk_seed, uint64_t lba,
+			 const uint8_t *stored, size_t len)
+{
+	if (MUT(NO_LBA_SEED))
+		lba = 0;
+	return ~codec_crc_add(~(vdisk_seed ^ mix32(lba)), stored, len);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * From the buffer to segments: the oldest blocks, in full stripes, once the
+ * buffer holds more than a quarter of its cap, so that what is written again
+ * soon never reaches the capacity leg. What does not fill a stripe stays.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#define START_PERCENT 25
+
+static bool due(const struct vlog *v)
+{
+	const struct map *m = &v->map;
+	const uint64_t still = m->linked_grans - m->moving_grans;
+	const uint64_t stripe = (uint64_t)seg_k_now(v) * unit_grans(v);
+
+	return stripe && still >= stripe &&
+	       (m->grans - m->grans_left) * 100ull >=
+		       m->grans * (uint64_t)START_PERCENT;
+}
+
+static bool add(struct vlog *v, struct stripe *s, struct block *b)
+{
+	struct stripe_entry *e;
+	uint8_t *p = stripe_add(v, s, b->grans, &e);
+
+	if (!p)
+		return false;
+	block_copy(v, b, p);
+	e->lba = b->lba;
+	e->old = b->loc;
+	e->crc = b->crc;
+	e->flags = (uint8_t)(b->codec << ENT_CODEC_SHIFT);
+	e->block = b;
+	b->refs++;
+	b->moving = true;
+	v->map.moving_grans += b->grans;
+	return true;
+}
+
+bool destage_step(struct vlog *v)
+{
+	struct stripe *s;
+
+	if (v->state != VLOG_SERVING || !due(v))
+		return false;
+	s = stripe_begin(v, STREAM_HOT);
+	if (!s)
+		return false;
+	for (struct block *b = v->map.oldest; b; b = b->next)
+		if (!b->moving && !add(v, s, b))
+			break;
+	clean_credit(v, s->grans);
+	stripe_write(v, s);
+	return true;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * From a policy and a size to the places on a component, and what all of it
+ * takes in memory. Sizes are worst cases: a snapshot always fits its area, the
+ * segment table always has room, whatever k' has shrunk to.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OP_PERCENT 25
+#define LOG_PERCENT 2
+#define SPARE_SLOTS 6 /* open segments, the cleaner's reserve */
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static uint32_t or_default(uint32_t x, uint32_t otherwise)
+{
+	return x ? x : otherwise;
+}
+
+static uint64_t log_bytes(uint64_t size)
+{
+	const uint64_t r = size * LOG_PERCENT / 100;
+
+	if (r < 128 * MIB)
+		return 128 * MIB;
+	return r < 8 * GIB ? r : 8 * GIB;
+}
+
+/* Granules a byte: all blocks of one granule, each with its item's head. */
+static uint64_t snap_area_bytes(const struct fmt_label *l)
+{
+	const uint64_t leaves = ceil_div(l->size_blocks, FMT_LEAF);
+	const uint64_t item = sizeof(struct fmt_item);
+	const uint64_t bytes =
+		leaves * (item + sizeof(struct fmt_item_leaf)) +
+		(uint64_t)l->segs * (item + sizeof(struct fmt_item_seg)) +
+		(uint64_t)l->buffer_bytes / FMT_GRAN *
+			(item + sizeof(struct fmt_item_block) + FMT_GRAN);
+	/* A piece may stay short of full by less than the longest item. */
+	const uint64_t piece = FMT_PIECE - sizeof(struct fmt_piece) - item -
+			       sizeof(struct fmt_item_leaf);
+
+	return (ceil_div(bytes, piece) + 4) * FMT_PIECE;
+}
+
+static int tune_check(const struct fmt_label *l, struct err *err)
+{
+	if (l->zone_bytes % FMT_BLOCK ||
+	    l->zone_bytes < FMT_RECORD_MAX + FMT_BLOCK || l->zones < 2)
+		return err_set(err, -EINVAL,
+			       "the log needs 2 zones or more of %u KiB or "
+			       "more",
+			       (FMT_RECORD_MAX + FMT_BLOCK) / 1024);
+	if (l->unit_bytes & (l->unit_bytes - 1) ||
+	    l->unit_bytes < 2 * FMT_BLOCK || l->unit_bytes > 128 * KIB ||
+	    l->stripes < 1 || l->stripes > 32)
+		return err_set(err, -EINVAL,
+			       "a unit is 8 to 128 KiB, a power of two; a "
+			       "segment 1 to 32 stripes");
+	if (l->buffer_bytes % FMT_BLOCK || l->buffer_bytes < 64 * KIB ||
+	    l->buffer_bytes > GIB)
+		return err_set(err, -EINVAL,
+			       "the buffer is 64 KiB to 1 GiB, whole blocks");
+	if (l->buffer_bytes / 4 < (uint64_t)l->unit_bytes * l->k)
+		return err_set(err, -EINVAL,
+			       "the buffer must hold four stripes");
+	return 0;
+}
+
+static int spec_check(const struct vlog_spec *spec, struct err *err)
+{
+	const unsigned k = spec->policy.k, m = spec->policy.m;
+	const unsigned labels = 2 * m + 1;
+	const unsigned need = k + m > labels ? k + m : labels;
+
+	if (!k || m > 3 || (m && k + m > EC_CODED_MAX) || k + m > FMT_COMPS_MAX)
+		return err_set(err, -EINVAL, "no such policy: %u+%u", k, m);
+	if (spec->slots < need || spec->slots > FMT_COMPS_MAX)
+		return err_set(err, -ENOSPC,
+			       "%u+%u needs %u to %u components, there are %u",
+			       k, m, need, FMT_COMPS_MAX, spec->slots);
+	if (!spec->size_bytes || spec->size_bytes % FMT_BLOCK ||
+	    spec->size_bytes > 64ull << 40)
+		return err_set(err, -EINVAL,
+			       "the size must be a multiple of 4 KiB");
+	for (unsigned i = 0; spec->slot && i < spec->slots; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (spec->slot[i].domain[0] &&
+			    !strcmp(spec->slot[i].domain, spec->slot[j].domain))
+				return err_set(err, -EINVAL,
+					       "two components in the fault "
+					       "domain %s",
+					       spec->slot[i].domain);
+	return 0;
+}
+
+static void names_fill(const struct vlog_spec *spec, struct fmt_label *l)
+{
+	snprintf(l->cluster, sizeof(l->cluster), "%s",
+		 spec->cluster ? spec->cluster : "");
+	snprintf(l->name, sizeof(l->name), "%s", spec->name ? spec->name : "");
+	for (unsigned i = 0; spec->slot && i < spec->slots; i++) {
+		struct fmt_member *m = &l->member[i];
+
+		memcpy(m->domain, spec->slot[i].domain, sizeof(m->domain));
+		memcpy(m->drive, spec->slot[i].drive, sizeof(m->drive));
+		memcpy(m->component, spec->slot[i].component,
+		       sizeof(m->component));
+	}
+}
+
+int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
+	      struct err *err)
+{
+	const struct vlog_tune *t = &spec->tune;
+	const unsigned k = spec->policy.k, m = spec->policy.m;
+	uint64_t chunk;
+	int rc;
+
+	memset(l, 0, sizeof(*l));
+	rc = spec_check(spec, err);
+	if (rc)
+		return rc;
+	names_fill(spec, l);
+	l->size_blocks = spec->size_bytes / FMT_BLOCK;
+	l->comps = spec->slots;
+	l->raid = (uint8_t)spec->policy.raid;
+	l->k = (uint8_t)k;
+	l->m = (uint8_t)m;
+	l->codec = (uint8_t)spec->codec;
+	l->zone_bytes = or_default(t->zone_bytes, 16 * MIB);
+	l->zones = or_default(
+		t->zones,
+		(uint32_t)ceil_div(log_bytes(spec->size_bytes) * (m + 1),
+				   (uint64_t)l->zone_bytes * spec->slots) +
+			2);
+	l->unit_bytes = or_default(t->unit_bytes, 128 * KIB);
+	l->stripes = or_default(t->stripes, 32);
+	l->buffer_bytes = or_default(t->buffer_bytes, 64 * MIB);
+	rc = tune_check(l, err);
+	if (rc)
+		return rc;
+	chunk = (uint64_t)l->unit_bytes * l->stripes;
+	l->slots = or_default(
+		t->slots,
+		(uint32_t)ceil_div(spec->size_bytes / 100 * (100 + OP_PERCENT) *
+					   (k + m),
+				   chunk * k * spec->slots) +
+			SPARE_SLOTS);
+	l->segs = l->slots * l->comps / (m + 1) + STREAMS;
+	l->snap_bytes = snap_area_bytes(l);
+	l->off_snap[0] = FMT_LOG_OFF + (uint64_t)l->zones * l->zone_bytes;
+	l->off_snap[1] = l->off_snap[0] + l->snap_bytes;
+	l->off_data = l->off_snap[1] + l->snap_bytes;
+	return 0;
+}
+
+uint64_t geo_member_bytes(const struct fmt_label *l)
+{
+	return l->off_data + (uint64_t)l->slots * l->unit_bytes * l->stripes;
+}
+
+uint64_t geo_memory_bytes(const struct fmt_label *l)
+{
+	const uint64_t leaves = ceil_div(l->size_blocks, FMT_LEAF);
+	uint64_t bytes;
+
+	bytes = leaves * (sizeof(struct leaf) + 2 * sizeof(void *));
+	bytes += leaves / 8 * sizeof(struct leaf);
+	bytes += (uint64_t)l->segs * 2 * sizeof(struct seg);
+	bytes += l->buffer_bytes;
+	bytes += (uint64_t)l->buffer_bytes / FMT_GRAN *
+		 (sizeof(struct block) + 3 * sizeof(void *));
+	bytes += (uint64_t)RECS * (FMT_RECORD_MAX + sizeof(struct rec));
+	bytes += (uint64_t)(STRIPES + 1) * (l->k + l->m) * l->unit_bytes;
+	return bytes + 16 * MIB;
+}
+
+uint64_t vlog_member_bytes(const struct vlog_spec *spec)
+{
+	struct fmt_label l;
+
+	return geo_label(spec, &l, NULL) ? 0 : geo_member_bytes(&l);
+}
+
+uint64_t vlog_memory_bytes(const struct vlog_spec *spec)
+{
+	struct fmt_label l;
+
+	return geo_label(spec, &l, NULL) ? 0 : geo_memory_bytes(&l);
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Inside of the log-structured vDisk: one single-threaded state machine. All
+ * that lasts longer than a callback is a small machine whose step function
+ * looks at the state, does what can be done and says whether it moved;
+ * pump.c runs the steps until none moves. Completions only take notes and
+ * kick the pump, so no step ever runs inside another.
+ *
+ *    users ---> write.c ---> record group ---> log.c ---> zones on m+1 members
+ *      |            \---> stripe.c (bypass)      |
+ *      |                    |  ^  ^              v  durable, in LSN order
+ *      |                    |  |  |           apply.c --> map.c, seg.c
+ *      |                    |  |  destage.c <---- undestaged blocks (buffer)
+ *      |                    |  clean.c <--------- victims
+ *      |                    v
+ *      |                units durable --> COMMIT record --> log.c
+ *      \---> read.c: buffer, or a unit, or k others of its stripe
+ *
+ *    meta.c  superblocks: learn, claim, commit     snap.c  what a content is
+ *    recover.c  from the drives back to this state
+ *
+ * Rules that must not be broken (the numbers are those of the design)
+ *   1  acks and applies in LSN order, once durable on all m+1 members
+ *   2  a COMMIT is appended after all units of its stripe are durable
+ *   3  a move is applied only if the map still holds what was copied
+ *   4  a SEAL is appended after the last COMMIT of its segment
+ *   5  zone slots are free only once a content with a later log_zone is
+ *      committed on m+1 members of the metadata group
+ *   6  a member's own newest superblock says which of its areas may go
+ *   7  nothing is written on a member whose superblocks were not read since it
+ *      was last lost; a failed superblock write is unknown
+ *   8  until recovery has committed its content it has written `promised`
+ *      fields and inactive areas alone
+ *   9  slots are given back once no read or write on them is outstanding
+ */
+#ifndef ENGINE_VDISK_LOG_IMPL_H
+#define ENGINE_VDISK_LOG_IMPL_H
+
+#include "engine/vdisk/ec.h"
+#include "engine/vdisk/log/codec.h"
+#include "engine/vdisk/log/format.h"
+#include "engine/vdisk/log/log.h"
+#include "engine/vdisk/log/mut.h"
+#include "engine/vdisk/log/slab.h"
+
+#define IO_TIMEOUT_NS (5 * SEC_NS)
+#define RECS 24         /* records known; users may hold all but */
+#define RECS_RESERVED 8 /* of them for COMMIT and SEAL */
+#define RECS_INFLIGHT 4
+#define STRIPES 8 /* in work at a time */
+#define REQS 1024
+#define COW_LEAVES_MIN 4096u /* more than one record can change */
+
+struct vlog;
+
+/* ---- buffers and member I/O (member.c) ----------------------------- */
+
+struct lbuf {
+	uint8_t *data;
+	uint32_t refs;
+	struct bufpool *pool;
+	struct lbuf *next;
+};
+
+struct bufpool {
+	struct reactor *r;
+	uint32_t len, count, used;
+	struct lbuf *all, *free;
+};
+
+int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
+		 uint32_t count);
+void bufpool_fini(struct bufpool *p);
+struct lbuf *lbuf_get(struct bufpool *p); /* NULL: none left */
+void lbuf_put(struct lbuf *buf);          /* takes NULL */
+
+/*
+ * I/Os that end together. done() runs when the last has ended, or, with no
+ * done, the pump is kicked. failed and ok hold bits of members.
+ */
+struct batch {
+	unsigned out;
+	uint32_t failed, ok;
+	void (*done)(struct batch *b);
+};
+
+struct lio {
+	struct io io;
+	struct vlog *v;
+	struct batch *batch; /* NULL: given up, its member is lost */
+	struct lbuf *buf;
+	struct lio *next, *prev; /* of its member, oldest first */
+	uint64_t start_ns;
+	uint8_t member;
+	bool keep; /* its failure does not lose the member */
+};
+
+void batch_begin(struct batch *b, void (*done)(struct batch *b));
+/* Adds an I/O; write failures lose the member, read failures do not. */
+void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
+	      unsigned flags, uint64_t off, struct lbuf *buf, uint32_t buf_off,
+	      uint32_t len);
+void batch_end(struct vlog *v, struct batch *b);
+static inline bool batch_over(const struct batch *b)
+{
+	return b->out == 0;
+}
+
+struct member {
+	struct bdev *bdev; /* NULL: away */
+	bool alive;        /* reads and writes may go there */
+	bool learned;      /* super is what its superblocks say */
+	struct fmt_super super;
+	unsigned super_slot; /* of the newest */
+	struct vdisk_slot facts;
+	uint8_t uuid[16];
+	uint64_t *zone_used, *slot_used; /* bitmaps */
+	uint32_t zones_free, slots_free;
+	struct lio *first, *last;
+	unsigned out; /* I/Os */
+	int why;      /* it was lost */
+	uint64_t lost_ns;
+};
+
+void member_lost(struct vlog *v, unsigned member, int why);
+unsigned member_alive_count(const struct vlog *v);
+void member_watch(struct vlog *v);
+int member_space_init(struct vlog *v, struct member *m);
+
+/* ---- map and undestaged blocks (map.c) ----------------------------- */
+
+struct leaf {
+	uint64_t loc[FMT_LEAF];
+	uint32_t crc[FMT_LEAF];
+	uint32_t used, pad;
+};
+
+#define GRAN_NONE UINT32_MAX
+
+struct block { /* undestaged: its bytes are in the buffer */
+	uint64_t lba, loc;
+	struct block *next, *prev; /* by age */
+	struct block *hash_next;
+	uint32_t crc;
+	uint32_t gran[FMT_BLOCK_GRANS];
+	uint16_t refs; /* map or record, snapshot, stripe */
+	uint8_t grans, codec;
+	bool linked; /* the map points to it */
+	bool moving; /* in a stripe that is not committed yet */
+};
+
+struct map {
+	struct leaf **leaf;
+	struct leaf **cow; /* as at the checkpoint; LEAF_NONE: was not there */
+	uint64_t leaves;
+	bool cow_all; /* every leaf may be copied at once */
+	struct slab leaf_slab, block_slab;
+	uint64_t mapped; /* blocks with a loc */
+	uint8_t *gran_mem;
+	uint32_t *gran_free;
+	uint32_t grans, grans_left;
+	struct block **hash;
+	uint32_t hash_mask;
+	struct block *oldest, *newest;
+	uint64_t linked_grans, moving_grans;
+};
+#define LEAF_NONE ((struct leaf *)-1)
+
+int map_init(struct vlog *v);
+void map_fini(struct vlog *v);
+uint64_t map_loc(const struct vlog *v, uint64_t lba, uint32_t *crc);
+/* Sets it, brings live counts along; the old location's bytes are dead. */
+void map_set(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc);
+/* True: that many changes of leaves cannot run out of leaves to copy to. */
+bool map_room(const struct vlog *v, uint64_t changes);
+struct leaf *map_snapshot_leaf(const struct vlog *v, uint64_t index);
+void map_snapshot_leaf_done(struct vlog *v, uint64_t index);
+struct block *block_find(const struct vlog *v, uint64_t loc);
+/* A block with grans granules of the buffer; NULL: no room. */
+struct block *block_get(struct vlog *v, unsigned grans);
+void block_put(struct vlog *v, struct block *b);
+void block_fill(struct vlog *v, struct block *b, const uint8_t *stored);
+void block_copy(const struct vlog *v, const struct block *b, uint8_t *stored);
+void block_link(struct vlog *v, struct block *b); /* lba, loc, crc are set */
+
+/* ---- segments (seg.c) ---------------------------------------------- */
+
+enum seg_state { SEG_FREE, SEG_OPEN, SEG_CLOSED, SEG_SEALED };
+enum stream { STREAM_HOT, STREAM_COLD, STREAM_BYPASS, STREAMS };
+
+struct seg {
+	uint64_t id, lsn; /* lsn: of its newest COMMIT */
+	uint32_t live;    /* granules the map points to */
+	uint32_t slot[FMT_COMPS_MAX];
+	uint8_t comp[FMT_COMPS_MAX];
+	uint8_t k, m, state;
+	bool committed; /* at least one COMMIT is applied */
+	/* of this run alone */
+	bool sealing, victim;
+	uint8_t next, out, commits; /* stripes begun, in work, appended */
+	uint8_t bad;                /* reads that had to be repaired */
+	uint16_t pins;              /* readers, cleaner, moves from it */
+	uint16_t moves;             /* from it, not yet committed */
+};
+
+int segs_init(struct vlog *v);
+void segs_fini(struct vlog *v);
+/* Next stripe of the stream's open segment, which may be a new one; -1: no
+ * space. The caller ends it by seg_stripe_end(). */
+int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,
+		     unsigned *stripe);
+void seg_stripe_end(struct vlog *v, uint32_t seg, bool committed);
+void seg_stripe_cancel(struct vlog *v, uint32_t seg, unsigned stripe);
+void seg_member_lost(struct vlog *v, unsigned member);
+bool seg_step(struct vlog *v); /* appends SEALs that are due */
+void seg_pin(struct vlog *v, uint32_t seg);
+void seg_unpin(struct vlog *v, uint32_t seg);
+void seg_maybe_free(struct vlog *v, uint32_t seg);
+/* By a COMMIT or a snapshot: makes it known. -EBADMSG: cannot be. */
+int seg_adopt(struct vlog *v, const struct fmt_commit *c, bool sealed);
+uint64_t seg_unit_off(const struct vlog *v, const struct seg *s, unsigned unit,
+		      unsigned stripe);
+unsigned seg_k_now(const struct vlog *v); /* k' */
+double seg_free_share(const struct vlog *v);
+bool seg_space_low(const struct vlog *v);       /* users must wait */
+uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
+const struct ec *seg_ec(struct vlog *v, unsigned k, unsigned m);
+static inline unsigned seg_width(const struct seg *s)
+{
+	return s->k + s->m;
+}
+
+/* ---- the log (log.c, apply.c) -------------------------------------- */
+
+enum zone_state { ZONE_OPENING, ZONE_READY, ZONE_SEALED };
+
+struct zone {
+	struct zone *next; /* by zseq */
+	uint64_t zseq, first_lsn;
+	uint64_t pos;
+	struct batch batch;
+	struct lbuf *buf;
+	uint8_t state, copies;
+	bool known; /* to checkpoints */
+	uint8_t comp[FMT_COPIES_MAX];
+	uint32_t slot[FMT_COPIES_MAX];
+};
+
+enum rec_state { REC_FREE, REC_FILLING, REC_WAITING, REC_ISSUED };
+
+struct ureq;
+struct stripe;
+
+struct rec {
+	struct rec *next; /* by LSN */
+	uint64_t lsn;
+	struct lbuf *buf;
+	struct batch batch;
+	uint32_t hdr_len, pay_len;
+	uint16_t entries;
+	uint8_t type, state;
+	bool applied;          /* only by a planted fault ahead of others */
+	struct stripe *stripe; /* of a COMMIT */
+	uint32_t seg;          /* of a SEAL */
+	unsigned reqs;
+	struct ureq *req[FMT_WRITES_MAX];
+	struct block *block[FMT_WRITES_MAX];
+};
+
+/* A record to be filled; NULL: none for this use now. */
+struct rec *rec_get(struct vlog *v, enum fmt_type type, bool user);
+void rec_append(struct vlog *v, struct rec *rec);
+void rec_put(struct vlog *v, struct rec *rec);
+static inline struct fmt_record *rec_head(const struct rec *rec)
+{
+	return (struct fmt_record *)rec->buf->data;
+}
+static inline void *rec_entries(const struct rec *rec)
+{
+	return rec->buf->data + sizeof(struct fmt_record);
+}
+bool log_step(struct vlog *v);
+unsigned log_inflight(const struct vlog *v);
+double log_fill(const struct vlog *v);
+/* Frees the zones before zseq. */
+void log_trim(struct vlog *v, uint64_t zseq);
+/* The oldest zone that recovery would need for LSNs after lsn. */
+uint64_t log_start(const struct vlog *v, uint64_t lsn);
+
+/*
+ * One record's effect on map and segments; the same at run time and replay.
+ * block  by entry, or NULL: taken from the payload (replay)
+ * 0; -EBADMSG what it says cannot be (replay only).
+ */
+int apply_record(struct vlog *v, const struct fmt_record *rec,
+		 struct block **block);
+uint64_t apply_changes(const struct fmt_record *rec); /* leaves at most */
+
+/* ---- stripes (stripe.c, destage.c, clean.c) ------------------------ */
+
+enum stripe_state {
+	STRIPE_IDLE,
+	STRIPE_FILLING,
+	STRIPE_WRITING,
+	STRIPE_WRITTEN,    /* durable, COMMIT to be appended */
+	STRIPE_COMMITTING, /* COMMIT is on its way */
+	STRIPE_DRAINING,   /* done with; writes outstanding (planted fault) */
+};
+
+struct stripe_entry {
+	uint64_t lba, old;
+	uint32_t crc;
+	uint8_t gran, unit, grans, flags;
+	struct block *block; /* held, or NULL */
+	uint32_t seg;        /* pinned, or SEG_NONE */
+};
+#define SEG_NONE UINT32_MAX
+
+struct stripe {
+	enum stripe_state state;
+	enum stream stream;
+	uint32_t seg;
+	unsigned stripe, k, m;
+	unsigned unit, gran; /* next free */
+	uint64_t grans;      /* of all entries */
+	unsigned entries, entries_max;
+	struct stripe_entry *entry;
+	struct lbuf *buf[FMT_COMPS_MAX]; /* units */
+	struct batch batch;
+	struct ureq *req; /* of a bypass */
+};
+
+int stripes_init(struct vlog *v);
+void stripes_fini(struct vlog *v);
+struct stripe *stripe_begin(struct vlog *v, enum stream stream);
+/* Room for a stored block; NULL: full. Where to put its bytes. */
+uint8_t *stripe_add(struct vlog *v, struct stripe *s, unsigned grans,
+		    struct stripe_entry **entry);
+void stripe_write(struct vlog *v, struct stripe *s);
+void stripe_drop(struct vlog *v, struct stripe *s); /* nothing happened */
+void stripe_committed(struct vlog *v, struct stripe *s);
+bool stripe_step(struct vlog *v);
+bool destage_step(struct vlog *v);
+bool clean_step(struct vlog *v);
+void clean_credit(struct vlog *v, uint64_t grans); /* user data destaged */
+int cleaner_init(struct vlog *v);
+void cleaner_fini(struct vlog *v);
+void cleaner_info(const struct vlog *v, struct vlog_info *info);
+bool cleaner_idle(const struct vlog *v);
+
+/* ---- users (write.c, read.c) --------------------------------------- */
+
+struct ureq {
+	struct vlog *v;
+	struct io *io;
+	struct ureq *next;
+	uint32_t blocks, placed;
+	unsigned parts; /* records or stripes it waits for */
+	int result;
+	uint64_t lba;
+	bool redo, small; /* a bypass failed: once more, by the log */
+};
+
+bool writes_step(struct vlog *v);
+void write_submit(struct vlog *v, struct io *io);
+void ureq_part_done(struct vlog *v, struct ureq *u, int result);
+void read_submit(struct vlog *v, struct io *io);
+bool reads_step(struct vlog *v);
+int reads_init(struct vlog *v);
+void reads_fini(struct vlog *v);
+bool reads_idle(const struct vlog *v);
+void reads_fail(struct vlog *v);
+void writes_fail(struct vlog *v);
+
+/*
+ * One block from the other units of its stripe: its own is away, failed to
+ * read, or is not what the map's crc says. The segment is pinned by the caller.
+ */
+struct fetch {
+	uint64_t lba, loc;
+	uint32_t crc;
+	bool bad; /* its unit was read and is wrong, or failed: repair it */
+	uint8_t *stored;                           /* out: its bytes */
+	void (*done)(struct fetch *f, int result); /* -EIO: lost */
+	struct fetch *next;
+	struct vlog *v;
+};
+void fetch_submit(struct vlog *v, struct fetch *f);
+
+/* ---- metadata group (meta.c, snap.c) ------------------------------- */
+
+static inline unsigned meta_group(const struct vlog *v);
+unsigned meta_quorum(const struct vlog *v);
+void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v));
+void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result));
+/* Snapshot and superblocks; done() once a content of this call or later is
+ * committed. It goes on until it is, or the vDisk stops. */
+void meta_commit(struct vlog *v, bool clean);
+bool meta_step(struct vlog *v);
+bool meta_idle(const struct vlog *v);
+bool meta_stuck(const struct vlog *v);
+
+enum meta_phase {
+	META_IDLE,
+	META_PIECE,
+	META_FLUSH,
+	META_SUPER,
+};
+
+struct meta {
+	struct batch learn;
+	uint32_t learn_mask;
+	struct lbuf *learn_buf[FMT_COMPS_MAX][2];
+	void (*learned)(struct vlog *v);
+	void (*claimed)(struct vlog *v, int result);
+
+	enum meta_phase phase;
+	bool wanted, clean, clean_wanted;
+	struct batch batch;
+	uint32_t members; /* still good */
+	uint8_t area[FMT_COMPS_MAX];
+	struct fmt_content content;
+	uint64_t seq; /* of contents in this epoch */
+	struct lbuf *piece[FMT_COPIES_MAX];
+	struct lbuf *super[FMT_COMPS_MAX];
+	uint32_t pieces;
+	uint64_t retry_ns;
+};
+
+enum snap_phase { SNAP_SEGS, SNAP_LEAVES, SNAP_BLOCKS, SNAP_END, SNAP_OVER };
+struct snap {
+	bool active;
+	enum snap_phase phase;
+	uint64_t cursor; /* leaves below are written */
+	struct seg *seg; /* copy of the table */
+	struct block **block;
+	uint32_t blocks, at;
+	struct fmt_item_end count;
+	uint32_t crc;
+};
+int snap_init(struct vlog *v);
+void snap_fini(struct vlog *v);
+void snap_begin(struct vlog *v);
+void snap_end(struct vlog *v);
+/* Fills a piece's payload; returns bytes used; 0: all is written. */
+uint32_t snap_fill(struct vlog *v, uint8_t *p, uint32_t room);
+/* Takes a piece's payload in; -EBADMSG. *over: the end was seen. */
+int snap_load(struct vlog *v, const uint8_t *p, uint32_t used, bool *over);
+
+/* ---- the whole ----------------------------------------------------- */
+
+enum vlog_state { VLOG_OPENING, VLOG_SERVING, VLOG_CLOSING, VLOG_STOPPED };
+
+struct recovery;
+
+struct vlog {
+	struct bdev bdev;
+	struct reactor *r;
+	enum vlog_state state;
+	struct fmt_label label; /* what all components agree on */
+	uint32_t crc_seed;
+	unsigned n, k, m, codec;
+	uint8_t raid;
+	uint8_t uuid[16]; /* of the vDisk */
+	struct member member[FMT_COMPS_MAX];
+	struct slab lio_slab;
+	unsigned lios_out, closing_members;
+	struct timer watch;
+	struct bufpool page_pool, rec_pool, unit_pool, piece_pool;
+	struct codec *coder;
+	struct ec *ec[FMT_COMPS_MAX + 1]; /* by k, with the policy's m */
+	uint8_t *scratch;                 /* a block */
+
+	/* epoch and log */
+	uint64_t epoch, log_epoch;
+	uint64_t next_lsn, durable; /* next to give; the durable prefix */
+	uint64_t zseq, log_zone, lsn_snapshot;
+	struct zone *zones, *zone; /* all that count; the open one */
+	struct slab zone_slab;
+	struct rec rec[RECS], *rec_first, *rec_last;
+	unsigned recs_used;
+	bool log_relog, log_waits; /* records to be reissued; no zone slots */
+	struct rec *group;         /* being filled by users */
+
+	struct map map;
+	struct seg *seg;
+	uint32_t segs, seg_hint;
+	uint64_t seg_counter;
+	uint64_t live_grans; /* in segments */
+	uint32_t open_seg[STREAMS];
+	uint32_t segs_used;
+	bool seals_due;
+
+	struct stripe stripe[STRIPES];
+	struct cleaner *cleaner;
+	struct stripe *cold; /* being filled by the cleaner */
+
+	struct slab req_slab;
+	struct ureq *write_first, *write_last;
+	unsigned users, waiting; /* ios in work; not yet begun */
+	struct io *wait_first, *wait_last;
+	struct reads *reads;
+
+	struct meta meta;
+	struct snap snap;
+	struct recovery *recovery;
+
+	struct task task;
+	bool task_posted, closing;
+	bool owns; /* the bdevs of its members */
+	struct returning *returning;
+	struct timer timer; /* looks again later */
+	uint32_t align;     /* of reads and writes on members */
+	char reason[160];
+	vdisk_changed_fn *changed;
+	void *changed_arg;
+	bool changed_due;
+	struct vlog_info stat; /* counters */
+};
+
+static inline unsigned meta_group(const struct vlog *v)
+{
+	return 2 * v->m + 1;
+}
+
+void vlog_kick(struct vlog *v);
+void vlog_stop(struct vlog *v, const char *fmt, ...) ID_PRINTF(2, 3);
+void vlog_changed(struct vlog *v);
+int vlog_new(struct reactor *r, const struct fmt_label *label, const char *name,
+	     struct vlog **v, struct err *err);
+void vlog_free(struct vlog *v);
+
+/* geo.c */
+int geo_label(const struct vlog_spec *spec, struct fmt_label *label,
+	      struct err *err);
+uint64_t geo_member_bytes(const struct fmt_label *label);
+uint64_t geo_memory_bytes(const struct fmt_label *label);
+
+/* recover.c */
+void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
+						const struct err *err));
+void recover_content_committed(struct vlog *v);
+bool recover_step(struct vlog *v);
+void recover_abandon(struct vlog *v);
+
+static inline bool bit_get(const uint64_t *map, uint64_t i)
+{
+	return map[i / 64] >> (i % 64) & 1;
+}
+
+static inline void bit_set(uint64_t *map, uint64_t i)
+{
+	map[i / 64] |= 1ull << (i % 64);
+}
+
+static inline void bit_clear(uint64_t *map, uint64_t i)
+{
+	map[i / 64] &= ~(1ull << (i % 64));
+}
+
+static inline uint32_t unit_grans(const struct vlog *v)
+{
+	return v->label.unit_bytes / FMT_GRAN;
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What can be seen from outside, and what must hold inside.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/vdisk/log/impl.h"
+
+static enum vdisk_state state_of(const struct vlog *v)
+{
+	if (v->state == VLOG_STOPPED)
+		return VDISK_FAILED;
+	return member_alive_count(v) < v->n ? VDISK_DEGRADED : VDISK_HEALTHY;
+}
+
+static void slots_fill(const struct vlog *v, struct vlog_info *info)
+{
+	for (unsigned i = 0; i < v->n; i++) {
+		info->slot[i] = v->member[i].facts;
+		info->slot[i].bdev = v->member[i].bdev;
+		info->slot[i].state =
+			v->member[i].alive ? MEMBER_OK : MEMBER_MISSING;
+	}
+}
+
+static void segs_count(const struct vlog *v, struct vlog_info *info)
+{
+	for (uint32_t i = 0; i < v->segs; i++) {
+		const struct seg *s = &v->seg[i];
+		bool exposed = false;
+
+		if (s->state == SEG_FREE)
+			continue;
+		info->segs++;
+		for (unsigned u = 0; u < seg_width(s); u++)
+			exposed |= !v->member[s->comp[u]].alive;
+		info->segs_exposed += exposed && s->live;
+	}
+}
+
+void vlog_info(struct bdev *bdev, struct vlog_info *info)
+{
+	const struct vlog *v = container_of(bdev, struct vlog, bdev);
+	const unsigned away = v->n - member_alive_count(v);
+
+	*info = v->stat;
+	snprintf(info->name, sizeof(info->name), "%s", bdev->name);
+	memcpy(info->uuid, v->uuid, 16);
+	info->size_bytes = bdev->limits.size_bytes;
+	info->policy = (struct vdisk_policy) { .raid = v->raid,
+					       .k = (uint8_t)v->k,
+					       .m = (uint8_t)v->m };
+	info->codec = (enum vlog_codec)v->codec;
+	info->state = state_of(v);
+	info->failures_left = away < v->m ? v->m - away : 0;
+	info->slots = v->n;
+	slots_fill(v, info);
+	snprintf(info->reason, sizeof(info->reason), "%s", v->reason);
+	info->epoch = v->epoch;
+	info->lsn = v->durable;
+	info->lsn_snapshot = v->lsn_snapshot;
+	info->blocks_mapped = v->map.mapped;
+	info->live_bytes = v->live_grans * FMT_GRAN;
+	info->buffer_bytes =
+		(uint64_t)(v->map.grans - v->map.grans_left) * FMT_GRAN;
+	info->space_bytes = seg_space_grans(v) * FMT_GRAN;
+	info->free = seg_free_share(v);
+	info->log_fill = log_fill(v);
+	cleaner_info(v, info);
+	segs_count(v, info);
+}
+
+/* ---- invariants ---------------------------------------------------- */
+
+static int check_map(const struct vlog *v, uint64_t *live, struct err *err)
+{
+	uint64_t mapped = 0, grans = 0;
+
+	for (uint64_t i = 0; i < v->map.leaves; i++) {
+		const struct leaf *l = v->map.leaf[i];
+		uint32_t used = 0;
+
+		for (unsigned j = 0; l && j < FMT_LEAF; j++) {
+			const uint64_t loc = l->loc[j];
+			const uint64_t lba = i * FMT_LEAF + j;
+			const struct block *b;
+
+			used += loc != 0;
+			if (loc_kind(loc) == LOC_SEG) {
+				if (loc_seg_index(loc) >= v->segs)
+					return err_set(err, -EINVAL,
+						       "block %llu: no such "
+						       "segment",
+						       (unsigned long long)lba);
+				live[loc_seg_index(loc)] += loc_grans(loc);
+			}
+			if (loc_kind(loc) != LOC_LOG)
+				continue;
+			b = block_find(v, loc);
+			if (!b || b->lba != lba || !b->linked)
+				return err_set(err, -EINVAL,
+					       "block %llu is not in the "
+					       "buffer",
+					       (unsigned long long)lba);
+			grans += b->grans;
+		}
+		if (l && (used != l->used || !used))
+			return err_set(err, -EINVAL, "leaf %llu: count",
+				       (unsigned long long)i);
+		mapped += used;
+	}
+	if (mapped != v->map.mapped || grans != v->map.linked_grans)
+		return err_set(err, -EINVAL, "mapped or buffered: count");
+	return 0;
+}
+
+static int check_segs(const struct vlog *v, const uint64_t *live,
+		      struct err *err)
+{
+	uint64_t sum = 0, slots[FMT_COMPS_MAX] = { 0 };
+
+	for (uint32_t i = 0; i < v->segs; i++) {
+		const struct seg *s = &v->seg[i];
+
+		if (s->state == SEG_FREE) {
+			if (live[i])
+				return err_set(err, -EINVAL,
+					       "segment %u is free and live",
+					       i);
+			continue;
+		}
+		if (live[i] != s->live)
+			return err_set(err, -EINVAL,
+				       "segment %u: %u live, counted %llu", i,
+				       s->live, (unsigned long long)live[i]);
+		if (s->state == SEG_SEALED && !s->live && !s->pins)
+			return err_set(err, -EINVAL,
+				       "segment %u should be free", i);
+		sum += s->live;
+		for (unsigned u = 0; u < seg_width(s); u++) {
+			slots[s->comp[u]]++;
+			if (!bit_get(v->member[s->comp[u]].slot_used,
+				     s->slot[u]))
+				return err_set(err, -EINVAL,
+					       "segment %u: slot not taken", i);
+		}
+	}
+	for (unsigned c = 0; c < v->n; c++)
+		if (slots[c] + v->member[c].slots_free != v->label.slots)
+			return err_set(err, -EINVAL, "member %u: slots", c);
+	return sum == v->live_grans ? 0 : err_set(err, -EINVAL, "live: count");
+}
+
+int vlog_check(struct bdev *bdev, struct err *err)
+{
+	const struct vlog *v = container_of(bdev, struct vlog, bdev);
+	uint64_t *live = calloc(v->segs, sizeof(*live));
+	int rc;
+
+	if (!live)
+		return -ENOMEM;
+	rc = check_map(v, live, err);
+	if (!rc)
+		rc = check_segs(v, live, err);
+	free(live);
+	return rc;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The log-structured vDisk, seen from outside: a bdev made of bdevs. What is
+ * written goes to a log mirrored on m + 1 members and is acknowledged once
+ * durable there; later it moves, in full stripes of k + m, to segments.
+ *
+ * Kept apart from engine/vdisk/vdisk.h until the layout is whole; spec and
+ * info have the same shapes.
+ *
+ * Contract on top of bdev.h: blocks of 4 KiB; every write is durable when
+ * done, FUA or not; FLUSH and FUA cost nothing; TRIM reads as zeros; a write
+ * of up to 256 KiB is atomic where it does not start in the middle of others.
+ *
+ * Threads: all calls on the reactor of the members.
+ */
+#ifndef ENGINE_VDISK_LOG_LOG_H
+#define ENGINE_VDISK_LOG_LOG_H
+
+#include "engine/vdisk/vdisk.h"
+
+enum vlog_codec { VLOG_RAW, VLOG_LZ4, VLOG_ZSTD };
+
+/* Sizes of the layout; 0: as for real drives. Small ones are for tests. */
+struct vlog_tune {
+	uint32_t zone_bytes;   /* 16 MiB */
+	uint32_t zones;        /* per component; by R = 2 % of the size */
+	uint32_t unit_bytes;   /* 128 KiB */
+	uint32_t stripes;      /* of a segment; 32 */
+	uint32_t buffer_bytes; /* of undestaged blocks; 64 MiB */
+	uint32_t slots;        /* per component; by 25 % over-provisioning */
+};
+
+struct vlog_spec {
+	const char *cluster, *name;
+	uint64_t size_bytes;        /* create only */
+	struct vdisk_policy policy; /* create only; k and m by policy_fit */
+	enum vlog_codec codec;      /* create only */
+	struct vlog_tune tune;      /* create only */
+	struct vdisk_slot *slot;    /* in distinct domains */
+	unsigned slots;             /* max(k + m, 2m + 1) or more */
+	vdisk_changed_fn *changed;
+	void *changed_arg;
+};
+
+/* Bytes a component needs; 0 for a spec that cannot be. */
+uint64_t vlog_member_bytes(const struct vlog_spec *spec);
+/* Bytes of memory the vDisk takes when every block has been written. */
+uint64_t vlog_memory_bytes(const struct vlog_spec *spec);
+
+/*
+ * Writes labels and an empty content on all slots, then opens. Refused
+ * (-ENOMEM) when the machine has less memory than vlog_memory_bytes().
+ * As vdisk_create(): done() once, later; the bdevs are the vDisk's from a
+ * success on.
+ */
+struct vlog_opening; /* valid until done() runs */
+struct vlog_opening *vlog_create(struct reactor *r,
+				 const struct vlog_spec *spec,
+				 vdisk_done_fn *done, void *arg);
+/*
+ * Recovers and ends the epoch before. -ENOENT no label; -EAGAIN fewer than
+ * n - m members; -EIO what was acknowledged is beyond reach: says what.
+ */
+struct vlog_opening *vlog_open(struct reactor *r, const struct vlog_spec *spec,
+			       vdisk_done_fn *done, void *arg);
+
+/* A member that was lost, back on a new bdev: usable at once when its
+ * superblocks are read; nothing is resynced. The bdev is the vDisk's from the
+ * call on. -ESTALE: another owner claimed it, the vDisk stops. */
+void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *member,
+			vdisk_done_fn *done, void *arg);
+/* As if it had failed. */
+int vlog_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
+/* Starts one as soon as it can be; for tests and before maintenance. */
+void vlog_checkpoint(struct bdev *vdisk);
+
+struct vlog_info {
+	char name[64];
+	uint8_t uuid[16];
+	uint64_t size_bytes;
+	struct vdisk_policy policy;
+	enum vlog_codec codec;
+	enum vdisk_state state;
+	unsigned failures_left;
+	unsigned slots;
+	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
+	char reason[160];
+	uint64_t epoch, lsn, lsn_snapshot;
+	uint64_t blocks_mapped; /* written and not discarded */
+	uint64_t live_bytes;    /* stored, in segments */
+	uint64_t buffer_bytes;  /* stored, in the log alone */
+	uint64_t space_bytes;   /* what segments can hold under this policy */
+	double free;            /* F: share of slots free */
+	double log_fill;        /* share of zone slots in use */
+	double victim_live;     /* u of recent victims */
+	uint64_t segs, segs_exposed; /* of them with a member away */
+	/* bytes written: by users, and to members by cause */
+	uint64_t user_bytes, log_bytes, destage_bytes, bypass_bytes,
+		clean_bytes, snap_bytes;
+	uint64_t user_stored_bytes; /* after compression */
+	uint64_t checkpoints, cleaned_segs;
+	uint64_t reads_degraded, reads_repaired, blocks_lost;
+	uint64_t replayed; /* records at the last open */
+};
+void vlog_info(struct bdev *vdisk, struct vlog_info *info);
+
+/* ---- for tests and the simulator ----------------------------------- */
+
+/*
+ * Every invariant that can be seen from memory: live counts against the map,
+ * slots against segments, buffers against the log. 0, or -EINVAL and which.
+ */
+int vlog_check(struct bdev *vdisk, struct err *err);
+/*
+ * The owner dies: frees all at once, closes nothing, calls nothing back. First
+ * see to it that the members swallow what is submitted and never call back
+ * what they hold, then turn the reactor until it runs no callback.
+ */
+void vlog_abandon(struct bdev *vdisk);
+/* The same for one that is still opening. Takes NULL. */
+void vlog_opening_abandon(struct vlog_opening *opening);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Members: their I/O, and what becomes of them when it fails.
+ *
+ * A write or flush that fails or takes longer than IO_TIMEOUT_NS loses the
+ * member: nothing more is written to it, its bdev is closed, and everything
+ * that waited for it goes on at once as failed. Buffers are counted, so one
+ * that a stuck drive still holds is not used for anything else until the
+ * drive lets go of it. A read that fails is its reader's affair.
+ *
+ * What was believed of a lost member's superblocks is forgotten with it: a
+ * write that failed may have landed.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- buffers ------------------------------------------------------- */
+
+int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
+		 uint32_t count)
+{
+	*p = (struct bufpool) { .r = r, .len = len, .count = count };
+	p->all = calloc(count, sizeof(*p->all));
+	if (!p->all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		struct lbuf *b = &p->all[i];
+
+		b->data = reactor_buf_alloc(r, len);
+		if (!b->data)
+			return -ENOMEM;
+		b->pool = p;
+		b->next = p->free;
+		p->free = b;
+	}
+	return 0;
+}
+
+void bufpool_fini(struct bufpool *p)
+{
+	for (uint32_t i = 0; p->all && i < p->count; i++)
+		if (p->all[i].data)
+			reactor_buf_free(p->r, p->all[i].data, p->len);
+	free(p->all);
+	p->all = NULL;
+}
+
+struct lbuf *lbuf_get(struct bufpool *p)
+{
+	struct lbuf *b = p->free;
+
+	if (!b)
+		return NULL;
+	p->free = b->next;
+	p->used++;
+	b->refs = 1;
+	return b;
+}
+
+void lbuf_put(struct lbuf *b)
+{
+	if (!b)
+		return;
+	id_assert(b->refs);
+	if (--b->refs)
+		return;
+	b->next = b->pool->free;
+	b->pool->free = b;
+	b->pool->used--;
+}
+
+/* ---- batches ------------------------------------------------------- */
+
+void batch_begin(struct batch *b, void (*done)(struct batch *b))
+{
+	*b = (struct batch) { .out = 1, .done = done };
+}
+
+static void batch_drop(struct vlog *v, struct batch *b)
+{
+	id_assert(b->out);
+	if (--b->out)
+		return;
+	if (b->done)
+		b->done(b);
+	else
+		vlog_kick(v);
+}
+
+void batch_end(struct vlog *v, struct batch *b)
+{
+	batch_drop(v, b);
+}
+
+static void lio_unlink(struct lio *lio)
+{
+	struct member *m = &lio->v->member[lio->member];
+
+	if (lio->prev)
+		lio->prev->next = lio->next;
+	else
+		m->first = lio->next;
+	if (lio->next)
+		lio->next->prev = lio->prev;
+	else
+		m->last = lio->prev;
+	m->out--;
+}
+
+static void lio_link(struct vlog *v, struct lio *lio)
+{
+	struct member *m = &v->member[lio->member];
+
+	lio->next = NULL;
+	lio->prev = m->last;
+	if (m->last)
+		m->last->next = lio;
+	else
+		m->first = lio;
+	m->last = lio;
+	m->out++;
+}
+
+static void lio_over(struct lio *lio, int result)
+{
+	struct vlog *v = lio->v;
+	struct batch *b = lio->batch;
+	const unsigned member = lio->member;
+	const bool lose = result && lio->io.op != BDEV_READ &&
+			  lio->io.op != BDEV_TRIM && b;
+
+	if (b)
+		lio_unlink(lio);
+	lbuf_put(lio->buf);
+	slab_put(&v->lio_slab, lio);
+	v->lios_out--;
+	if (!b) {
+		vlog_kick(v);
+		return;
+	}
+	if (result)
+		b->failed |= 1u << member;
+	else
+		b->ok |= 1u << member;
+	if (lose)
+		member_lost(v, member, result);
+	batch_drop(v, b);
+}
+
+static void lio_done(struct io *io)
+{
+	struct lio *lio = container_of(io, struct lio, io);
+
+	/* Durable means flushed where the drive cannot do it by write. */
+	if (!io->result && lio->batch && io->op == BDEV_WRITE && lio->keep) {
+		struct member *m = &lio->v->member[lio->member];
+
+		lio->keep = false;
+		if (m->bdev) {
+			lio->io = (struct io) { .op = BDEV_FLUSH,
+						.done = lio_done };
+			bdev_submit(m->bdev, &lio->io);
+			return;
+		}
+	}
+	lio_over(lio, io->result);
+}
+
+void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
+	      unsigned flags, uint64_t off, struct lbuf *buf, uint32_t buf_off,
+	      uint32_t len)
+{
+	struct member *m = &v->member[member];
+	struct lio *lio = m->bdev ? slab_get(&v->lio_slab) : NULL;
+	bool then_flush = false;
+
+	if (!lio) { /* away; or more I/Os than there can be */
+		id_assert(!m->bdev);
+		b->failed |= 1u << member;
+		return;
+	}
+	if (flags & BDEV_FUA && !m->bdev->limits.can_fua) {
+		flags &= ~BDEV_FUA;
+		then_flush = true;
+	}
+	*lio = (struct lio) {
+		.v = v,
+		.batch = b,
+		.buf = buf,
+		.member = (uint8_t)member,
+		.start_ns = reactor_turn_now(v->r),
+		.keep = then_flush,
+		.io = { .op = (uint8_t)op,
+			.flags = (uint8_t)flags,
+			.off = off,
+			.len = len,
+			.buf = buf ? buf->data + buf_off : NULL,
+			.done = lio_done },
+	};
+	if (buf)
+		buf->refs++;
+	b->out++;
+	v->lios_out++;
+	lio_link(v, lio);
+	bdev_submit(m->bdev, &lio->io);
+	member_watch(v);
+}
+
+/* ---- loss ---------------------------------------------------------- */
+
+static void member_closed(void *arg)
+{
+	struct vlog *v = arg;
+
+	v->closing_members--;
+	vlog_kick(v);
+}
+
+static void member_give_up(struct vlog *v, struct member *m, unsigned index)
+{
+	struct lio *lio;
+
+	while ((lio = m->first)) {
+		struct batch *b = lio->batch;
+
+		lio_unlink(lio);
+		lio->batch = NULL;
+		b->failed |= 1u << index;
+		batch_drop(v, b);
+	}
+}
+
+/* To write the log, and to commit contents. */
+static bool enough_alive(const struct vlog *v)
+{
+	unsigned group = 0;
+
+	for (unsigned i = 0; i < meta_group(v); i++)
+		group += v->member[i].alive;
+	return member_alive_count(v) > v->m && group > v->m;
+}
+
+void member_lost(struct vlog *v, unsigned index, int why)
+{
+	struct member *m = &v->member[index];
+	struct bdev *bdev = m->bdev;
+
+	if (!m->bdev)
+		return;
+	m->alive = false;
+	m->bdev = NULL;
+	m->why = why;
+	m->lost_ns = reactor_now(v->r);
+	if (!MUT(TRUST_FAILED))
+		m->learned = false;
+	/* While opening the bdevs are still the opener's. */
+	if (v->owns) {
+		v->closing_members++;
+		bdev_close(bdev, member_closed, v);
+	}
+	member_give_up(v, m, index);
+	seg_member_lost(v, index);
+	if (v->state == VLOG_SERVING)
+		v->meta.wanted = true; /* protect again what it held */
+	if ((v->state == VLOG_SERVING || v->state == VLOG_CLOSING) &&
+	    !enough_alive(v))
+		vlog_stop(v, "more members are gone than the policy "
+			     "tolerates");
+	vlog_changed(v);
+	vlog_kick(v);
+}
+
+static void watch_fired(struct timer *t)
+{
+	struct vlog *v = container_of(t, struct vlog, watch);
+	const uint64_t now = reactor_now(v->r);
+
+	for (unsigned i = 0; i < v->n; i++) {
+		struct lio *first = v->member[i].first;
+
+		if (first && now - first->start_ns >= IO_TIMEOUT_NS)
+			member_lost(v, i, -ETIMEDOUT);
+	}
+	member_watch(v);
+}
+
+void member_watch(struct vlog *v)
+{
+	if (timer_armed(&v->watch) || !v->lios_out)
+		return;
+	v->watch.fn = watch_fired;
+	timer_arm(v->r, &v->watch, reactor_turn_now(v->r) + SEC_NS);
+}
+
+unsigned member_alive_count(const struct vlog *v)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		count += v->member[i].alive;
+	return count;
+}
+
+int member_space_init(struct vlog *v, struct member *m)
+{
+	m->zones_free = v->label.zones;
+	m->slots_free = v->label.slots;
+	m->zone_used = calloc((v->label.zones + 63) / 64, 8);
+	m->slot_used = calloc((v->label.slots + 63) / 64, 8);
+	return m->zone_used && m->slot_used ? 0 : -ENOMEM;
+}

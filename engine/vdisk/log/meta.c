@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The metadata group: the first 2m + 1 components, each an acceptor with two
+ * superblock slots and two snapshot areas of its own.
+ *
+ *   promised  the highest epoch an owner has claimed here; decides nothing but
+ *             the epoch of the next claim
+ *   content   what was accepted here: (epoch, seq) orders contents; it names
+ *             this member's own area with its own copy of the snapshot
+ *
+ * A claim writes promised and leaves each member's own content as it is. A
+ * commit writes the snapshot to the inactive area of m + 1 members, flushes
+ * it, then writes their superblocks to the slot that is not the newest. Once
+ * m + 1 have it the content is what every recovery finds; if fewer, it is
+ * tried again with a higher seq on others.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#include <string.h>
+
+unsigned meta_quorum(const struct vlog *v)
+{
+	if (MUT(QUORUM_1))
+		return 1;
+	return v->m + 1;
+}
+
+/* ---- learning ------------------------------------------------------ */
+
+static void super_take(struct vlog *v, unsigned i)
+{
+	struct member *m = &v->member[i];
+	bool found = false;
+
+	memset(&m->super, 0, sizeof(m->super));
+	m->super.content.area = 1;
+	m->super_slot = 1;
+	for (unsigned slot = 0; slot < 2; slot++) {
+		const void *data = v->meta.learn_buf[i][slot]->data;
+		struct fmt_super s;
+
+		if (fmt_check(data, FMT_SUPERBLOCK, v->uuid, i, FMT_SUPER(slot),
+			      sizeof(s), FMT_BLOCK))
+			continue;
+		memcpy(&s, data, sizeof(s));
+		if (s.content.area > 1)
+			continue;
+		if (found && s.serial < m->super.serial)
+			continue;
+		found = true;
+		m->super = s;
+		m->super_slot = slot;
+	}
+	m->learned = true;
+}
+
+static void learned(struct batch *b)
+{
+	struct meta *meta = container_of(b, struct meta, learn);
+	struct vlog *v = container_of(meta, struct vlog, meta);
+
+	for (unsigned i = 0; i < meta_group(v); i++) {
+		if (!(meta->learn_mask & 1u << i))
+			continue;
+		if (!(b->failed & 1u << i) && v->member[i].bdev)
+			super_take(v, i);
+		lbuf_put(meta->learn_buf[i][0]);
+		lbuf_put(meta->learn_buf[i][1]);
+	}
+	meta->learn_mask = 0;
+	meta->learned(v);
+}
+
+/* done() may run from inside. */
+void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v))
+{
+	struct meta *meta = &v->meta;
+
+	id_assert(!meta->learn_mask);
+	meta->learned = done;
+	meta->learn_mask = mask & ((1u << meta_group(v)) - 1);
+	batch_begin(&meta->learn, learned);
+	for (unsigned i = 0; i < meta_group(v); i++) {
+		if (!(meta->learn_mask & 1u << i))
+			continue;
+		for (unsigned slot = 0; slot < 2; slot++) {
+			struct lbuf *buf = lbuf_get(&v->page_pool);
+
+			id_assert(buf);
+			meta->learn_buf[i][slot] = buf;
+			batch_io(v, &meta->learn, i, BDEV_READ, 0,
+				 FMT_SUPER(slot), buf, 0, FMT_BLOCK);
+		}
+	}
+	batch_end(v, &meta->learn);
+}
+
+/* ---- writing superblocks ------------------------------------------- */
+
+static void super_put(struct vlog *v, struct batch *b, unsigned i,
+		      const struct fmt_content *content)
+{
+	struct member *m = &v->member[i];
+	const unsigned slot =
+		MUT(GLOBAL_SLOT) ? v->meta.seq & 1 : 1 - m->super_slot;
+	struct lbuf *buf = lbuf_get(&v->page_pool);
+	struct fmt_super s = { .promised = v->epoch,
+			       .serial = m->super.serial + 1,
+			       .content = *content };
+
+	id_assert(buf && m->learned);
+	memset(buf->data, 0, FMT_BLOCK);
+	memcpy(buf->data, &s, sizeof(s));
+	fmt_seal(buf->data, FMT_SUPERBLOCK, v->uuid, i, FMT_SUPER(slot),
+		 v->epoch, sizeof(s));
+	v->meta.super[i] = buf;
+	batch_io(v, b, i, BDEV_WRITE, BDEV_FUA, FMT_SUPER(slot), buf, 0,
+		 FMT_BLOCK);
+	v->stat.snap_bytes += FMT_BLOCK;
+}
+
+/* What is known of each that was written; returns how many hold it. */
+static unsigned super_settle(struct vlog *v, uint32_t mask,
+			     const struct batch *b)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < meta_group(v); i++) {
+		struct member *m = &v->member[i];
+
+		if (!(mask & 1u << i))
+			continue;
+		if (!(b->failed & 1u << i)) {
+			memcpy(&m->super, v->meta.super[i]->data,
+			       sizeof(m->super));
+			m->super_slot = MUT(GLOBAL_SLOT) ? v->meta.seq & 1
+							 : 1 - m->super_slot;
+			count++;
+		}
+		lbuf_put(v->meta.super[i]);
+		v->meta.super[i] = NULL;
+	}
+	return count;
+}
+
+/* ---- claim --------------------------------------------------------- */
+
+static uint32_t group_usable(const struct vlog *v)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (v->member[i].alive && v->member[i].learned)
+			mask |= 1u << i;
+	return mask;
+}
+
+static void claimed(struct batch *b)
+{
+	struct meta *meta = container_of(b, struct meta, batch);
+	struct vlog *v = container_of(meta, struct vlog, meta);
+	const unsigned count = super_settle(v, meta->members, b);
+
+	meta->claimed(v, count >= meta_quorum(v) ? 0 : -EAGAIN);
+}
+
+/* done() may run from inside. */
+void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result))
+{
+	struct meta *meta = &v->meta;
+	const struct fmt_content nothing = { .area = 1 };
+
+	meta->claimed = done;
+	meta->members = group_usable(v);
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (meta->members & 1u << i &&
+		    v->member[i].super.promised > v->epoch)
+			v->epoch = v->member[i].super.promised;
+	v->epoch++;
+	if (MUT(NO_CLAIM)) {
+		done(v, 0);
+		return;
+	}
+	batch_begin(&meta->batch, claimed);
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (meta->members & 1u << i)
+			super_put(v, &meta->batch, i,
+				  MUT(BLIND_CLAIM)
+					  ? &nothing
+					  : &v->member[i].super.content);
+	batch_end(v, &meta->batch);
+}
+
+/* ---- commit -------------------------------------------------------- */
+
+static unsigned copies_wanted(const struct vlog *v)
+{
+	return MUT(SNAP_M) && v->m ? v->m : v->m + 1;
+}
+
+/* m + 1 of the group, from a random place on. */
+static bool members_choose(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+	const uint32_t usable = group_usable(v);
+	const unsigned turn =
+		(unsigned)rng_below(reactor_rng(v->r), meta_group(v));
+	unsigned left = copies_wanted(v);
+
+	meta->members = 0;
+	for (unsigned i = 0; i < meta_group(v) && left; i++) {
+		const unsigned c = (i + turn) % meta_group(v);
+
+		if (!(usable & 1u << c))
+			continue;
+		meta->members |= 1u << c;
+		meta->area[c] = 1 - v->member[c].super.content.area;
+		if (MUT(GLOBAL_AREA))
+			meta->area[c] = meta->seq & 1;
+		left--;
+	}
+	return !left;
+}
+
+static bool pieces_get(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	for (unsigned i = 0; i < copies_wanted(v); i++) {
+		meta->piece[i] = lbuf_get(&v->piece_pool);
+		if (meta->piece[i])
+			continue;
+		while (i--)
+			lbuf_put(meta->piece[i]);
+		return false;
+	}
+	return true;
+}
+
+static void pieces_put(struct vlog *v)
+{
+	for (unsigned i = 0; i < FMT_COPIES_MAX; i++) {
+		lbuf_put(v->meta.piece[i]);
+		v->meta.piece[i] = NULL;
+	}
+}
+
+static void content_fill(struct vlog *v, struct fmt_content *c)
+{
+	memset(c, 0, sizeof(*c));
+	c->epoch = v->epoch;
+	c->seq = ++v->meta.seq;
+	c->log_epoch = v->log_epoch;
+	c->lsn = v->durable;
+	c->log_zone = log_start(v, v->durable);
+	c->clean = v->meta.clean;
+	c->raid = v->raid;
+	c->k = (uint8_t)v->k;
+	c->m = (uint8_t)v->m;
+	c->codec = (uint8_t)v->codec;
+	c->seg_next = v->seg_counter;
+	for (unsigned i = 0; i < v->n; i++)
+		memcpy(c->uuid[i], v->member[i].uuid, 16);
+}
+
+static bool commit_begin(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	if (!members_choose(v) || !pieces_get(v))
+		return false;
+	meta->wanted = false;
+	/* Clean: there is no log to read after it. */
+	meta->clean = meta->clean_wanted && v->next_lsn == v->durable + 1;
+	content_fill(v, &meta->content);
+	snap_begin(v);
+	meta->pieces = 0;
+	meta->phase = META_PIECE;
+	batch_begin(&meta->batch, NULL);
+	batch_end(v, &meta->batch);
+	return true;
+}
+
+static void commit_abort(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	snap_end(v);
+	pieces_put(v);
+	meta->phase = META_IDLE;
+	meta->wanted = true;
+}
+
+static void supers_write(struct vlog *v, struct batch *b)
+{
+	struct meta *meta = &v->meta;
+
+	meta->content.snap_len = (uint64_t)meta->pieces * FMT_PIECE;
+	meta->content.snap_crc = v->snap.crc;
+	for (unsigned i = 0; i < meta_group(v); i++) {
+		if (!(meta->members & 1u << i))
+			continue;
+		meta->content.area = meta->area[i];
+		super_put(v, b, i, &meta->content);
+	}
+}
+
+static void piece_send(struct vlog *v, unsigned copy, unsigned member,
+		       uint32_t used)
+{
+	struct meta *meta = &v->meta;
+	uint8_t *data = meta->piece[copy]->data;
+	const uint64_t off = v->label.off_snap[meta->area[member]] +
+			     (uint64_t)meta->pieces * FMT_PIECE;
+	const uint32_t len = (uint32_t)sizeof(struct fmt_piece) + used;
+	const uint32_t whole = (len + FMT_BLOCK - 1) / FMT_BLOCK * FMT_BLOCK;
+	struct fmt_piece h = { .seq = meta->content.seq,
+			       .index = meta->pieces,
+			       .used = used };
+
+	id_assert((meta->pieces + 1ull) * FMT_PIECE <= v->label.snap_bytes);
+	if (copy)
+		memcpy(data + sizeof(h), meta->piece[0]->data + sizeof(h),
+		       used);
+	memcpy(data, &h, sizeof(h));
+	memset(data + len, 0, whole - len);
+	fmt_seal(data, FMT_SNAP, v->uuid, member, off, meta->content.epoch,
+		 len);
+	batch_io(v, &meta->batch, member, BDEV_WRITE, 0, off, meta->piece[copy],
+		 0, whole);
+	v->stat.snap_bytes += whole;
+}
+
+/* False: there is no more. */
+static bool piece_write(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+	uint8_t *payload = meta->piece[0]->data + sizeof(struct fmt_piece);
+	uint32_t used;
+	unsigned copy = 0;
+
+	used = snap_fill(v, payload, FMT_PIECE - sizeof(struct fmt_piece));
+	if (!used)
+		return false;
+	v->snap.crc = codec_crc_add(v->snap.crc, payload, used);
+	batch_begin(&meta->batch, NULL);
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (meta->members & 1u << i)
+			piece_send(v, copy++, i, used);
+	meta->pieces++;
+	if (MUT(SB_EARLY) && v->snap.phase == SNAP_OVER) {
+		supers_write(v, &meta->batch);
+		meta->phase = META_SUPER;
+	}
+	batch_end(v, &meta->batch);
+	return true;
+}
+
+static void flush_write(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	batch_begin(&meta->batch, NULL);
+	for (unsigned i = 0; i < meta_group(v) && !MUT(NO_FLUSH); i++)
+		if (meta->members & 1u << i)
+			batch_io(v, &meta->batch, i, BDEV_FLUSH, 0, 0, NULL, 0,
+				 0);
+	batch_end(v, &meta->batch);
+	meta->phase = META_FLUSH;
+}
+
+static void committed(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	v->lsn_snapshot = meta->content.lsn;
+	v->log_zone = meta->content.log_zone;
+	log_trim(v, v->log_zone);
+	snap_end(v);
+	pieces_put(v);
+	meta->phase = META_IDLE;
+	v->stat.checkpoints++;
+	recover_content_committed(v);
+	vlog_kick(v);
+}
+
+/* Too few members, or a stuck drive holds on to buffers: later. */
+static bool commit_start(struct vlog *v)
+{
+	return v->meta.wanted && v->state != VLOG_STOPPED && commit_begin(v);
+}
+
+static unsigned count_bits(uint32_t mask)
+{
+	return (unsigned)__builtin_popcount(mask);
+}
+
+static bool meta_super_over(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	if (super_settle(v, meta->members, &meta->batch) >=
+	    (MUT(SNAP_M) && v->m ? v->m : meta_quorum(v)))
+		committed(v);
+	else
+		commit_abort(v);
+	return true;
+}
+
+bool meta_step(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	if (meta->phase == META_IDLE)
+		return commit_start(v);
+	if (!batch_over(&meta->batch))
+		return false;
+	if (v->state == VLOG_STOPPED) {
+		commit_abort(v);
+		return false;
+	}
+	if (meta->phase == META_SUPER)
+		return meta_super_over(v);
+	meta->members &= ~meta->batch.failed;
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (!v->member[i].alive)
+			meta->members &= ~(1u << i);
+	if (count_bits(meta->members) <
+	    (MUT(SNAP_M) && v->m ? v->m : meta_quorum(v))) {
+		commit_abort(v);
+		return true;
+	}
+	if (meta->phase == META_PIECE) {
+		if (!piece_write(v))
+			flush_write(v);
+		return true;
+	}
+	batch_begin(&meta->batch, NULL);
+	supers_write(v, &meta->batch);
+	batch_end(v, &meta->batch);
+	meta->phase = META_SUPER;
+	return true;
+}
+
+/* What is wanted cannot be with the members there are. */
+bool meta_stuck(const struct vlog *v)
+{
+	return v->meta.phase == META_IDLE && v->meta.wanted &&
+	       count_bits(group_usable(v)) < copies_wanted(v);
+}
+
+void meta_commit(struct vlog *v, bool clean)
+{
+	v->meta.wanted = true;
+	v->meta.clean_wanted = clean;
+	vlog_kick(v);
+}
+
+bool meta_idle(const struct vlog *v)
+{
+	return v->meta.phase == META_IDLE && !v->meta.learn_mask;
+}

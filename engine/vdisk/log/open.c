@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Create and open: labels on bare components, then a vDisk that recovers.
+ *
+ *   create: label A | superblocks | label B on every slot, flushed; then open
+ *   open:   read those of every slot, agree on one label, recover, serve
+ *
+ * Until done() has reported success the bdevs are the caller's.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define FRONT_BYTES (4 * FMT_BLOCK)
+
+struct vlog_opening {
+	struct reactor *r;
+	struct vlog *v;
+	struct fmt_label label;
+	char cluster[64], name[64];
+	struct vdisk_slot slot[FMT_COMPS_MAX];
+	unsigned slots;
+	vdisk_changed_fn *changed;
+	void *changed_arg;
+	vdisk_done_fn *done;
+	void *arg;
+
+	struct io io[FMT_COMPS_MAX];
+	uint8_t *buf[FMT_COMPS_MAX];
+	unsigned out, step;
+	int result;
+	struct err err;
+	struct task task;
+	uint32_t used; /* bits of slots that are members */
+	unsigned unused_out;
+};
+
+static void uuid_make(struct reactor *r, uint8_t uuid[16])
+{
+	uint64_t half[2];
+
+	if (reactor_kind(r) == REACTOR_SIM ||
+	    getrandom(uuid, 16, GRND_NONBLOCK) != 16) {
+		half[0] = rng_u64(reactor_rng(r));
+		half[1] = rng_u64(reactor_rng(r));
+		memcpy(uuid, half, 16);
+	}
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+static void opening_free(struct vlog_opening *op)
+{
+	for (unsigned i = 0; i < op->slots; i++)
+		if (op->buf[i])
+			reactor_buf_free(op->r, op->buf[i], FRONT_BYTES);
+	free(op);
+}
+
+static void opening_end(struct task *task)
+{
+	struct vlog_opening *op = container_of(task, struct vlog_opening, task);
+	struct vlog *v = op->v;
+
+	if (op->result && v) {
+		/* Its own task may still be queued behind this one. */
+		if (v->task_posted || v->lios_out) {
+			reactor_post(op->r, task);
+			return;
+		}
+		vlog_free(v);
+		v = NULL;
+	}
+	op->done(op->result, op->result ? &op->err : NULL, v ? &v->bdev : NULL,
+		 op->arg);
+	opening_free(op);
+}
+
+static void opening_finish(struct vlog_opening *op, int result)
+{
+	op->result = result;
+	op->task.fn = opening_end;
+	reactor_post(op->r, &op->task);
+}
+
+/* ---- the front of each component ----------------------------------- */
+
+static void fronts_over(struct vlog_opening *op);
+
+static void front_done(struct io *io)
+{
+	struct vlog_opening *op = io->arg;
+
+	if (--op->out == 0)
+		fronts_over(op);
+}
+
+static void fronts_io(struct vlog_opening *op, enum bdev_op what)
+{
+	op->out = 1;
+	for (unsigned i = 0; i < op->slots; i++) {
+		struct bdev *bdev = op->slot[i].bdev;
+
+		if (!bdev)
+			continue;
+		op->out++;
+		op->io[i] = (struct io) {
+			.op = (uint8_t)what,
+			.len = what == BDEV_FLUSH ? 0 : FRONT_BYTES,
+			.buf = what == BDEV_FLUSH ? NULL : op->buf[i],
+			.done = front_done,
+			.arg = op,
+		};
+		bdev_submit(bdev, &op->io[i]);
+	}
+	if (--op->out == 0)
+		fronts_over(op);
+}
+
+static void front_make(struct vlog_opening *op, unsigned i)
+{
+	struct fmt_label l = op->label;
+	uint8_t *buf = op->buf[i];
+	struct fmt_super s = { .serial = 1,
+			       .content = { .seq = 1,
+					    .area = 1,
+					    .raid = l.raid,
+					    .k = l.k,
+					    .m = l.m,
+					    .codec = l.codec,
+					    .clean = 1 } };
+
+	memset(buf, 0, FRONT_BYTES);
+	memcpy(l.comp_uuid, l.member[i].uuid, 16);
+	memcpy(buf + FMT_LABEL_A, &l, sizeof(l));
+	memcpy(buf + FMT_LABEL_B, &l, sizeof(l));
+	fmt_seal(buf + FMT_LABEL_A, FMT_LABEL, l.head.vdisk, i, FMT_LABEL_A, 0,
+		 sizeof(l));
+	fmt_seal(buf + FMT_LABEL_B, FMT_LABEL, l.head.vdisk, i, FMT_LABEL_B, 0,
+		 sizeof(l));
+	if (i > 2u * l.m)
+		return;
+	for (unsigned c = 0; c < l.comps; c++)
+		memcpy(s.content.uuid[c], l.member[c].uuid, 16);
+	memcpy(buf + FMT_SUPER(0), &s, sizeof(s));
+	fmt_seal(buf + FMT_SUPER(0), FMT_SUPERBLOCK, l.head.vdisk, i,
+		 FMT_SUPER(0), 0, sizeof(s));
+}
+
+/* ---- agreeing on a label ------------------------------------------- */
+
+static const struct fmt_label *label_of(const struct vlog_opening *op,
+					unsigned i)
+{
+	const uint8_t *a = op->buf[i] + FMT_LABEL_A;
+	const uint8_t *b = op->buf[i] + FMT_LABEL_B;
+
+	if (!op->slot[i].bdev || op->io[i].result)
+		return NULL;
+	if (!fmt_label_check(a, FMT_COMP_ANY, FMT_LABEL_A))
+		return (const void *)a;
+	if (!fmt_label_check(b, FMT_COMP_ANY, FMT_LABEL_B))
+		return (const void *)b;
+	return NULL;
+}
+
+static int slot_match(struct vlog_opening *op, unsigned i,
+		      const struct fmt_label *l, struct bdev **member)
+{
+	const unsigned comp = l->head.comp;
+
+	if (memcmp(l->head.vdisk, op->label.head.vdisk, 16))
+		return err_set(&op->err, -EINVAL,
+			       "%s: the components are of two vDisks",
+			       op->slot[i].bdev->name);
+	if (memcmp(l->comp_uuid, op->label.member[comp].uuid, 16))
+		return 0; /* was replaced: of no use */
+	if (member[comp])
+		return err_set(&op->err, -EINVAL,
+			       "%s and %s are the same component",
+			       op->slot[i].bdev->name, member[comp]->name);
+	if (op->slot[i].bdev->limits.size_bytes < geo_member_bytes(&op->label))
+		return err_set(&op->err, -EINVAL,
+			       "%s is shorter than it was made",
+			       op->slot[i].bdev->name);
+	member[comp] = op->slot[i].bdev;
+	op->used |= 1u << i;
+	return 0;
+}
+
+static int labels_agree(struct vlog_opening *op, struct bdev **member)
+{
+	const struct fmt_label *first = NULL;
+	int rc;
+
+	for (unsigned i = 0; i < op->slots && !first; i++)
+		first = label_of(op, i);
+	if (!first)
+		return err_set(&op->err, -ENOENT,
+			       "%s: no component carries a label of the log "
+			       "layout",
+			       op->name);
+	op->label = *first;
+	if ((op->name[0] && strcmp(op->name, op->label.name)) ||
+	    (op->cluster[0] && strcmp(op->cluster, op->label.cluster)))
+		return err_set(&op->err, -EINVAL,
+			       "these are components of %s in cluster %s",
+			       op->label.name, op->label.cluster);
+	for (unsigned i = 0; i < op->slots; i++) {
+		const struct fmt_label *l = label_of(op, i);
+
+		rc = l ? slot_match(op, i, l, member) : 0;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- a vDisk over them --------------------------------------------- */
+
+static void unused_closed(void *arg)
+{
+	struct vlog_opening *op = arg;
+
+	if (--op->unused_out == 0)
+		opening_finish(op, 0);
+}
+
+static void recovered(struct vlog *v, int result, const struct err *err)
+{
+	struct vlog_opening *op = v->changed_arg;
+
+	if (result) {
+		op->err = *err;
+		opening_finish(op, result);
+		return;
+	}
+	v->changed = op->changed;
+	v->changed_arg = op->changed_arg;
+	v->state = VLOG_SERVING;
+	v->owns = true;
+	/* What failed while opening is closed as if it had failed now, and
+	 * so is what has no place. */
+	op->unused_out = 1;
+	for (unsigned i = 0; i < op->slots; i++) {
+		bool member = false;
+
+		for (unsigned c = 0; c < v->n; c++)
+			member |= v->member[c].bdev == op->slot[i].bdev;
+		if (!op->slot[i].bdev || member)
+			continue;
+		op->unused_out++;
+		bdev_close(op->slot[i].bdev, unused_closed, op);
+	}
+	vlog_kick(v);
+	unused_closed(op);
+}
+
+static int members_check(struct vlog_opening *op, struct bdev **member)
+{
+	unsigned there = 0;
+
+	for (unsigned c = 0; c < op->label.comps; c++) {
+		const struct bdev *b = member[c];
+
+		there += b != NULL;
+		if (b && (b->limits.block_bytes > FMT_BLOCK ||
+			  b->limits.align_bytes > FMT_BLOCK ||
+			  b->limits.io_max_bytes < FMT_RECORD_MAX))
+			return err_set(&op->err, -ENOTSUP,
+				       "%s: blocks above 4 KiB, or transfers "
+				       "below %u KiB",
+				       b->name, FMT_RECORD_MAX / 1024);
+	}
+	if (there + op->label.m < op->label.comps)
+		return err_set(&op->err, -EAGAIN,
+			       "%s: %u of %u components are there, %u are "
+			       "needed",
+			       op->label.name, there, op->label.comps,
+			       op->label.comps - op->label.m);
+	return 0;
+}
+
+static int memory_check(struct vlog_opening *op)
+{
+	const uint64_t need = geo_memory_bytes(&op->label);
+	const uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			      (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (need <= have)
+		return 0;
+	return err_set(&op->err, -ENOMEM,
+		       "%s needs %llu MiB of memory once fully written; this "
+		       "machine has %llu MiB. Make it smaller",
+		       op->label.name, (unsigned long long)(need / MIB),
+		       (unsigned long long)(have / MIB));
+}
+
+static void vlog_begin(struct vlog_opening *op)
+{
+	struct bdev *member[FMT_COMPS_MAX] = { 0 };
+	struct vlog *v;
+	int rc;
+
+	rc = labels_agree(op, member);
+	if (!rc)
+		rc = members_check(op, member);
+	if (!rc)
+		rc = memory_check(op);
+	if (!rc)
+		rc = vlog_new(op->r, &op->label, op->label.name, &op->v,
+			      &op->err);
+	if (rc) {
+		opening_finish(op, rc);
+		return;
+	}
+	v = op->v;
+	v->changed_arg = op;
+	v->align = FMT_GRAN;
+	for (unsigned c = 0; c < v->n; c++) {
+		struct member *m = &v->member[c];
+
+		m->bdev = member[c];
+		m->alive = member[c] != NULL;
+		m->why = -ENODEV;
+		m->lost_ns = reactor_now(op->r);
+		if (m->bdev && m->bdev->limits.block_bytes > v->align)
+			v->align = m->bdev->limits.block_bytes;
+	}
+	recover_start(v, recovered);
+}
+
+static void fronts_over(struct vlog_opening *op)
+{
+	int rc = 0;
+
+	switch (op->step++) {
+	case 0: /* written */
+	case 1: /* flushed */
+		for (unsigned i = 0; i < op->slots && !rc; i++)
+			rc = op->io[i].result;
+		if (rc) {
+			err_set(&op->err, rc, "%s: a label cannot be written",
+				op->name);
+			opening_finish(op, rc);
+			return;
+		}
+		if (op->step == 1)
+			fronts_io(op, BDEV_FLUSH);
+		else
+			fronts_io(op, BDEV_READ);
+		break;
+	default:
+		vlog_begin(op);
+		break;
+	}
+}
+
+/* ---- the calls ----------------------------------------------------- */
+
+static struct vlog_opening *opening_new(struct reactor *r,
+					const struct vlog_spec *spec,
+					vdisk_done_fn *done, void *arg)
+{
+	struct vlog_opening *op = calloc(1, sizeof(*op));
+
+	id_assert(op);
+	op->r = r;
+	op->done = done;
+	op->arg = arg;
+	op->changed = spec->changed;
+	op->changed_arg = spec->changed_arg;
+	snprintf(op->name, sizeof(op->name), "%s",
+		 spec->name ? spec->name : "");
+	snprintf(op->cluster, sizeof(op->cluster), "%s",
+		 spec->cluster ? spec->cluster : "");
+	op->slots = spec->slots <= FMT_COMPS_MAX ? spec->slots : 0;
+	for (unsigned i = 0; i < op->slots; i++) {
+		op->slot[i] = spec->slot[i];
+		op->buf[i] = reactor_buf_alloc(r, FRONT_BYTES);
+		id_assert(op->buf[i]);
+	}
+	return op;
+}
+
+struct vlog_opening *vlog_open(struct reactor *r, const struct vlog_spec *spec,
+			       vdisk_done_fn *done, void *arg)
+{
+	struct vlog_opening *op = opening_new(r, spec, done, arg);
+
+	op->step = 2;
+	fronts_io(op, BDEV_READ);
+	return op;
+}
+
+static int create_check(struct vlog_opening *op, const struct vlog_spec *spec)
+{
+	int rc = geo_label(spec, &op->label, &op->err);
+
+	if (!rc)
+		rc = memory_check(op);
+	for (unsigned i = 0; i < op->slots && !rc; i++) {
+		const struct bdev *b = op->slot[i].bdev;
+
+		if (!b || b->limits.size_bytes < geo_member_bytes(&op->label))
+			rc = err_set(&op->err, -EINVAL,
+				     "component %u must be there, of %llu "
+				     "MiB or more",
+				     i,
+				     (unsigned long long)(geo_member_bytes(
+								  &op->label) /
+							  MIB));
+	}
+	return rc;
+}
+
+struct vlog_opening *vlog_create(struct reactor *r,
+				 const struct vlog_spec *spec,
+				 vdisk_done_fn *done, void *arg)
+{
+	struct vlog_opening *op = opening_new(r, spec, done, arg);
+	const int rc = create_check(op, spec);
+
+	if (rc) {
+		opening_finish(op, rc);
+		return op;
+	}
+	uuid_make(r, op->label.head.vdisk);
+	for (unsigned i = 0; i < op->slots; i++)
+		uuid_make(r, op->label.member[i].uuid);
+	for (unsigned i = 0; i < op->slots; i++)
+		front_make(op, i);
+	fronts_io(op, BDEV_WRITE);
+	return op;
+}
+
+void vlog_opening_abandon(struct vlog_opening *op)
+{
+	if (!op)
+		return;
+	if (op->v)
+		vlog_abandon(&op->v->bdev);
+	opening_free(op);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A recovery under way, as recover.c (superblocks, snapshot, the whole) and
+ * recover_log.c (zones, records, replay) see it. Each step runs when the I/O
+ * of the one before is over.
+ */
+#ifndef ENGINE_VDISK_LOG_RECOVER_H
+#define ENGINE_VDISK_LOG_RECOVER_H
+
+#include "engine/vdisk/log/impl.h"
+
+#define WINDOW (1u << 20)
+
+enum recover_phase { LEARN, CLAIM, SNAP, HEADERS, SCAN, REPLAY, COMMIT, OVER };
+
+struct found_zone {
+	struct fmt_zone h;
+	uint64_t epoch;
+};
+
+struct found_rec {
+	uint32_t zone; /* index + 1; 0: none */
+	uint32_t pos_blocks;
+	uint32_t copies; /* bits of the zone's members */
+};
+
+struct recovery {
+	enum recover_phase phase;
+	struct batch batch;
+	struct bufpool pool;
+	struct lbuf *buf;
+	void (*done)(struct vlog *v, int result, const struct err *err);
+	struct err err;
+	bool waiting; /* for batch */
+
+	uint32_t tried; /* members whose snapshot is not intact */
+	unsigned source;
+	struct fmt_content content;
+	uint32_t pieces, piece;
+	uint32_t snap_crc;
+	bool snap_over;
+
+	unsigned member;
+	uint32_t slot;
+	struct found_zone *zone;
+	uint32_t zones, zones_room;
+	uint32_t at_zone, at_copy;
+	uint64_t pos, window_len;
+	struct found_rec *rec;
+	uint64_t recs_room;
+	uint64_t claimed_durable, claimed_at;
+	uint64_t lsn, end; /* replay: next; the first not there */
+	uint32_t copy_tried;
+};
+
+void recover_fail(struct vlog *v, int code);
+void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len);
+void recover_headers_step(struct vlog *v);
+void recover_scan_step(struct vlog *v);
+void recover_replay_step(struct vlog *v);
+
+#endif

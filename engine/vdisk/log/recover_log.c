@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The log, read back: which zones count, which LSNs stand on any member of
+ * theirs, and their records applied in order to the first that stands on none.
+ * A record is taken if it fits on one member; copies that are torn, rotten or
+ * away do not matter while one is whole.
+ */
+#include "engine/vdisk/log/recover.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void replay_begin(struct vlog *v);
+
+/* ---- zones --------------------------------------------------------- */
+
+static bool zone_place_ok(const struct vlog *v, const struct fmt_zone *h)
+{
+	bool here = false;
+
+	if (!h->copies || h->copies > v->m + 1)
+		return false;
+	for (unsigned i = 0; i < h->copies; i++) {
+		if (h->comp[i] >= v->n || h->slot[i] >= v->label.zones)
+			return false;
+		here |= h->comp[i] == v->recovery->member &&
+			h->slot[i] == v->recovery->slot;
+	}
+	return here;
+}
+
+static int zone_add(struct vlog *v, const struct fmt_zone *h)
+{
+	struct recovery *rv = v->recovery;
+	uint32_t at = rv->zones;
+
+	if (h->durable_lsn > rv->claimed_durable)
+		rv->claimed_durable = h->durable_lsn;
+	for (uint32_t i = 0; i < rv->zones; i++)
+		if (rv->zone[i].h.zseq == h->zseq)
+			return 0;
+	if (rv->zones == rv->zones_room) {
+		const uint32_t room = rv->zones_room ? rv->zones_room * 2 : 64;
+		void *p = realloc(rv->zone, room * sizeof(*rv->zone));
+
+		if (!p)
+			return -ENOMEM;
+		rv->zone = p;
+		rv->zones_room = room;
+	}
+	while (at && rv->zone[at - 1].h.zseq > h->zseq) {
+		rv->zone[at] = rv->zone[at - 1];
+		at--;
+	}
+	rv->zone[at].h = *h;
+	rv->zones++;
+	return 0;
+}
+
+static int header_take(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	struct fmt_zone h;
+
+	if (rv->batch.failed ||
+	    fmt_check(rv->buf->data, FMT_ZONE, v->uuid, FMT_COMP_ANY, 0,
+		      sizeof(h), FMT_BLOCK))
+		return 0;
+	memcpy(&h, rv->buf->data, sizeof(h));
+	if (h.head.epoch != v->log_epoch || h.zseq < v->log_zone ||
+	    h.zseq > 1ull << 60 || !zone_place_ok(v, &h))
+		return 0;
+	return zone_add(v, &h);
+}
+
+static uint64_t zone_slot_off(const struct vlog *v, uint32_t slot)
+{
+	return FMT_LOG_OFF + (uint64_t)slot * v->label.zone_bytes;
+}
+
+/* LSNs that the zones can hold at most: a record is a block or more. */
+static int scan_begin(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	rv->recs_room = (uint64_t)rv->zones * v->label.zone_bytes / FMT_BLOCK;
+	rv->rec = calloc(rv->recs_room + 1, sizeof(*rv->rec));
+	if (!rv->rec)
+		return -ENOMEM;
+	rv->phase = SCAN;
+	rv->at_zone = rv->at_copy = 0;
+	rv->pos = FMT_BLOCK;
+	return 0;
+}
+
+void recover_headers_step(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	int rc = 0;
+
+	if (rv->waiting) {
+		rv->waiting = false;
+		rc = header_take(v);
+		rv->slot++;
+	}
+	if (rv->slot == v->label.zones) {
+		rv->slot = 0;
+		rv->member++;
+	}
+	while (rv->member < v->n && !v->member[rv->member].alive)
+		rv->member++;
+	if (!rc && rv->member < v->n) {
+		recover_read(v, rv->member, zone_slot_off(v, rv->slot),
+			     FMT_BLOCK);
+		return;
+	}
+	if (!rc)
+		rc = scan_begin(v);
+	if (rc) {
+		err_set(&rv->err, rc, "%s: no memory to read the log",
+			v->label.name);
+		recover_fail(v, rc);
+	}
+}
+
+/* ---- records ------------------------------------------------------- */
+
+static void rec_note(struct vlog *v, const struct fmt_record *r, uint64_t pos)
+{
+	struct recovery *rv = v->recovery;
+	struct found_rec *f;
+
+	if (r->durable_lsn > rv->claimed_durable) {
+		rv->claimed_durable = r->durable_lsn;
+		rv->claimed_at = r->lsn;
+	}
+	if (r->lsn <= v->durable || r->lsn - v->durable > rv->recs_room)
+		return;
+	f = &rv->rec[r->lsn - v->durable - 1];
+	/* The same record in a later zone: the first place will do. */
+	if (f->zone && f->zone != rv->at_zone + 1)
+		return;
+	f->zone = rv->at_zone + 1;
+	f->pos_blocks = (uint32_t)(pos / FMT_BLOCK);
+	f->copies |= 1u << rv->at_copy;
+}
+
+/* Returns how far it got; a record cut off by the window is for the next. */
+static uint64_t window_parse(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	const struct found_zone *z = &rv->zone[rv->at_zone];
+	const uint64_t end = rv->pos + rv->window_len;
+	const bool last = end == v->label.zone_bytes;
+	uint64_t pos = rv->pos;
+
+	while (pos < end) {
+		const uint8_t *p = rv->buf->data + (pos - rv->pos);
+		const uint32_t left = (uint32_t)(end - pos);
+		struct fmt_record r;
+
+		if (left < FMT_RECORD_MAX && !last)
+			break;
+		memcpy(&r, p, sizeof(r));
+		if (fmt_record_check(p, v->uuid, pos, left, left) ||
+		    r.head.epoch != z->h.head.epoch || r.zseq != z->h.zseq ||
+		    !fmt_payload_ok((const void *)p)) {
+			pos += FMT_BLOCK;
+			continue;
+		}
+		rec_note(v, &r, pos);
+		pos += r.hdr_len + r.pay_len;
+	}
+	return pos;
+}
+
+void recover_scan_step(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	uint64_t len;
+
+	if (rv->waiting) {
+		rv->waiting = false;
+		if (rv->batch.failed)
+			rv->pos += rv->window_len;
+		else
+			rv->pos = window_parse(v);
+	}
+	for (;;) {
+		const struct fmt_zone *h;
+
+		if (rv->at_zone == rv->zones) {
+			replay_begin(v);
+			return;
+		}
+		h = &rv->zone[rv->at_zone].h;
+		if (rv->at_copy == h->copies) {
+			rv->at_zone++;
+			rv->at_copy = 0;
+			continue;
+		}
+		if (rv->pos < v->label.zone_bytes &&
+		    v->member[h->comp[rv->at_copy]].alive)
+			break;
+		rv->at_copy++;
+		rv->pos = FMT_BLOCK;
+	}
+	len = v->label.zone_bytes - rv->pos;
+	rv->window_len = len < WINDOW ? len : WINDOW;
+	recover_read(
+		v, rv->zone[rv->at_zone].h.comp[rv->at_copy],
+		zone_slot_off(v, rv->zone[rv->at_zone].h.slot[rv->at_copy]) +
+			rv->pos,
+		(uint32_t)rv->window_len);
+}
+
+/* ---- replay -------------------------------------------------------- */
+
+static void replay_begin(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	rv->lsn = v->durable + 1;
+	rv->end = rv->lsn;
+	while (rv->end - rv->lsn < rv->recs_room &&
+	       rv->rec[rv->end - rv->lsn].zone)
+		rv->end++;
+	if (rv->claimed_durable >= rv->end) {
+		err_set(&rv->err, -EIO,
+			"%s: records %llu to %llu of the log were "
+			"acknowledged but stand on no member within reach; "
+			"bring back what is missing",
+			v->label.name, (unsigned long long)rv->end,
+			(unsigned long long)rv->claimed_durable);
+		recover_fail(v, -EIO);
+		return;
+	}
+	rv->phase = REPLAY;
+	rv->copy_tried = 0;
+	vlog_kick(v);
+}
+
+static const struct found_rec *replay_rec(const struct recovery *rv,
+					  const struct vlog *v)
+{
+	return &rv->rec[rv->lsn - v->durable - 1];
+}
+
+static bool replay_read(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	const struct found_rec *f = replay_rec(rv, v);
+	const struct fmt_zone *h = &rv->zone[f->zone - 1].h;
+	const uint64_t pos = (uint64_t)f->pos_blocks * FMT_BLOCK;
+	const uint64_t room = v->label.zone_bytes - pos;
+
+	for (unsigned c = 0; c < h->copies; c++) {
+		if (!(f->copies & 1u << c) || rv->copy_tried & 1u << c ||
+		    !v->member[h->comp[c]].alive)
+			continue;
+		rv->copy_tried |= 1u << c;
+		rv->window_len = room < FMT_RECORD_MAX ? room : FMT_RECORD_MAX;
+		recover_read(v, h->comp[c], zone_slot_off(v, h->slot[c]) + pos,
+			     (uint32_t)rv->window_len);
+		return true;
+	}
+	return false;
+}
+
+static int replay_take(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	const struct found_rec *f = replay_rec(rv, v);
+	const struct found_zone *z = &rv->zone[f->zone - 1];
+	const struct fmt_record *r = (const void *)rv->buf->data;
+
+	if (rv->batch.failed ||
+	    fmt_record_check(r, v->uuid, (uint64_t)f->pos_blocks * FMT_BLOCK,
+			     (uint32_t)rv->window_len,
+			     (uint32_t)rv->window_len) ||
+	    r->lsn != rv->lsn || r->zseq != z->h.zseq || !fmt_payload_ok(r))
+		return -EAGAIN;
+	return apply_record(v, r, NULL);
+}
+
+static void commit_begin(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	v->stat.replayed = rv->end - 1 - v->durable;
+	v->durable = rv->end - 1;
+	v->next_lsn = rv->end;
+	v->zseq = v->log_zone ? v->log_zone - 1 : 0;
+	if (rv->zones && rv->zone[rv->zones - 1].h.zseq > v->zseq)
+		v->zseq = rv->zone[rv->zones - 1].h.zseq;
+	for (uint32_t i = 0; i < v->segs; i++) {
+		if (v->seg[i].state == SEG_FREE)
+			continue;
+		v->seg[i].state = SEG_SEALED;
+		seg_maybe_free(v, i);
+	}
+	rv->phase = COMMIT;
+	if (MUT(NO_EPOCH_CKPT)) {
+		v->epoch = v->log_epoch;
+		recover_content_committed(v);
+		return;
+	}
+	v->log_epoch = v->epoch;
+	meta_commit(v, false);
+}
+
+void recover_replay_step(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	int rc;
+
+	if (rv->waiting) {
+		rv->waiting = false;
+		rc = replay_take(v);
+		if (!rc) {
+			rv->lsn++;
+			rv->copy_tried = 0;
+		} else if (rc != -EAGAIN) {
+			err_set(&rv->err, -EIO,
+				"%s: record %llu of the log contradicts the "
+				"state before it",
+				v->label.name, (unsigned long long)rv->lsn);
+			recover_fail(v, -EIO);
+			return;
+		}
+	}
+	if (rv->lsn == rv->end) {
+		commit_begin(v);
+	} else if (!replay_read(v)) {
+		err_set(&rv->err, -EAGAIN,
+			"%s: a member failed while its log was read; open "
+			"again",
+			v->label.name);
+		recover_fail(v, -EAGAIN);
+	}
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Segments: which slots of which members, how much of it is live, and when it
+ * may be given back.
+ *
+ *   FREE -> OPEN -> CLOSED -> SEALED -> FREE
+ *             |        |         when nothing in it is live and nobody has a
+ *             |        |         hand on it; needs no record, it follows
+ *             |        SEAL record, once no stripe is outstanding; one that was
+ *             |        never committed goes back to FREE without
+ *             all stripes begun, or a member lost
+ *
+ * What the log knows of (committed: id, place, live, sealed) is a function of
+ * the log's prefix; the rest is of this run alone and does not survive.
+ * k' = min(k, alive - m): stripes narrow, redundancy does not.
+ */
+#include "engine/vdisk/log/impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RESERVE_SLOTS 2 /* of each member, for the cleaner alone */
+
+int segs_init(struct vlog *v)
+{
+	v->segs = v->label.segs;
+	v->seg = calloc(v->segs, sizeof(*v->seg));
+	for (unsigned i = 0; i < STREAMS; i++)
+		v->open_seg[i] = SEG_NONE;
+	return v->seg ? 0 : -ENOMEM;
+}
+
+void segs_fini(struct vlog *v)
+{
+	free(v->seg);
+	v->seg = NULL;
+	for (unsigned i = 0; i < array_len(v->ec); i++)
+		ec_free(v->ec[i]);
+}
+
+const struct ec *seg_ec(struct vlog *v, unsigned k, unsigned m)
+{
+	id_assert(k <= FMT_COMPS_MAX && m == v->m && v->ec[k]);
+	return v->ec[k];
+}
+
+uint64_t seg_unit_off(const struct vlog *v, const struct seg *s, unsigned unit,
+		      unsigned stripe)
+{
+	const uint64_t u = v->label.unit_bytes;
+
+	return v->label.off_data +
+	       (uint64_t)s->slot[unit] * u * v->label.stripes + stripe * u;
+}
+
+unsigned seg_k_now(const struct vlog *v)
+{
+	const unsigned alive = member_alive_count(v);
+
+	if (alive <= v->m)
+		return 0;
+	return alive - v->m < v->k ? alive - v->m : v->k;
+}
+
+/* ---- space --------------------------------------------------------- */
+
+double seg_free_share(const struct vlog *v)
+{
+	uint64_t free = 0, all = 0;
+
+	for (unsigned i = 0; i < v->n; i++) {
+		if (!v->member[i].alive)
+			continue;
+		free += v->member[i].slots_free;
+		all += v->label.slots;
+	}
+	return all ? (double)free / (double)all : 0;
+}
+
+static unsigned members_with(const struct vlog *v, uint32_t slots)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		count += v->member[i].alive && v->member[i].slots_free >= slots;
+	return count;
+}
+
+bool seg_space_low(const struct vlog *v)
+{
+	return members_with(v, RESERVE_SLOTS + 2) < seg_k_now(v) + v->m;
+}
+
+/* What a stripe holds at least: the summary may cost a block's room, and 3 %
+ * are for blocks that do not fill a unit. */
+static uint64_t stripe_grans(const struct vlog *v, unsigned k)
+{
+	return ((uint64_t)k * unit_grans(v) - FMT_BLOCK_GRANS) * 97 / 100;
+}
+
+uint64_t seg_space_grans(const struct vlog *v)
+{
+	const unsigned k = seg_k_now(v);
+	uint64_t slots = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].alive && v->label.slots > RESERVE_SLOTS + 1)
+			slots += v->label.slots - RESERVE_SLOTS - 1;
+	if (!k)
+		return 0;
+	return slots / (k + v->m) * v->label.stripes * stripe_grans(v, k);
+}
+
+static void slot_take(struct vlog *v, unsigned comp, uint32_t slot)
+{
+	id_assert(!bit_get(v->member[comp].slot_used, slot));
+	bit_set(v->member[comp].slot_used, slot);
+	v->member[comp].slots_free--;
+}
+
+static void slot_give(struct vlog *v, unsigned comp, uint32_t slot)
+{
+	id_assert(bit_get(v->member[comp].slot_used, slot));
+	bit_clear(v->member[comp].slot_used, slot);
+	v->member[comp].slots_free++;
+}
+
+/* Any one, from a random place on, so that reuse is spread. */
+static uint32_t slot_find(struct vlog *v, unsigned comp)
+{
+	const uint32_t slots = v->label.slots;
+	uint32_t at = (uint32_t)rng_below(reactor_rng(v->r), slots);
+
+	for (uint32_t i = 0; i < slots; i++, at = (at + 1) % slots)
+		if (!bit_get(v->member[comp].slot_used, at))
+			return at;
+	id_assert(!"slots_free is wrong");
+	return 0;
+}
+
+/* Fills comp[] with `want` members that have most free slots. */
+static bool members_pick(struct vlog *v, unsigned want, uint32_t slots,
+			 uint8_t *comp)
+{
+	const unsigned turn = (unsigned)rng_below(reactor_rng(v->r), v->n);
+	uint32_t taken = 0;
+
+	for (unsigned got = 0; got < want; got++) {
+		int best = -1;
+
+		for (unsigned i = 0; i < v->n; i++) {
+			const unsigned c = (i + turn) % v->n;
+			const struct member *m = &v->member[c];
+
+			if (!m->alive || taken & 1u << c ||
+			    m->slots_free < slots)
+				continue;
+			if (best < 0 ||
+			    m->slots_free > v->member[best].slots_free)
+				best = (int)c;
+		}
+		if (best < 0)
+			return false;
+		taken |= 1u << best;
+		comp[got] = (uint8_t)best;
+	}
+	return true;
+}
+
+static uint32_t seg_index_find(struct vlog *v)
+{
+	for (uint32_t i = 0; i < v->segs; i++) {
+		const uint32_t at = (v->seg_hint + i) % v->segs;
+
+		if (v->seg[at].state == SEG_FREE) {
+			v->seg_hint = (at + 1) % v->segs;
+			return at;
+		}
+	}
+	return SEG_NONE;
+}
+
+static uint32_t seg_alloc(struct vlog *v, enum stream stream)
+{
+	const uint32_t slots = stream == STREAM_COLD ? 1 : RESERVE_SLOTS + 1;
+	unsigned k = seg_k_now(v);
+	uint8_t comp[FMT_COMPS_MAX];
+	uint32_t index;
+	struct seg *s;
+
+	if (!k)
+		return SEG_NONE;
+	/* Only the cleaner narrows for lack of space: it makes some. */
+	while (!members_pick(v, k + v->m, slots, comp))
+		if (stream != STREAM_COLD || --k == 0)
+			return SEG_NONE;
+	index = seg_index_find(v);
+	if (index == SEG_NONE)
+		return SEG_NONE;
+	s = &v->seg[index];
+	*s = (struct seg) {
+		.id = v->epoch << 32 | ++v->seg_counter,
+		.lsn = v->durable,
+		.k = (uint8_t)k,
+		.m = (uint8_t)v->m,
+		.state = SEG_OPEN,
+	};
+	memcpy(s->comp, comp, sizeof(s->comp));
+	for (unsigned i = 0; i < k + v->m; i++) {
+		s->slot[i] = slot_find(v, comp[i]);
+		slot_take(v, comp[i], s->slot[i]);
+	}
+	v->segs_used++;
+	return index;
+}
+
+static void seg_free(struct vlog *v, uint32_t index)
+{
+	struct seg *s = &v->seg[index];
+
+	for (unsigned i = 0; i < seg_width(s); i++)
+		slot_give(v, s->comp[i], s->slot[i]);
+	s->state = SEG_FREE;
+	s->committed = false;
+	v->segs_used--;
+	vlog_kick(v);
+}
+
+void seg_maybe_free(struct vlog *v, uint32_t index)
+{
+	struct seg *s = &v->seg[index];
+
+	if (s->state == SEG_SEALED && !s->live && (!s->pins || MUT(SLOT_EARLY)))
+		seg_free(v, index);
+}
+
+void seg_pin(struct vlog *v, uint32_t index)
+{
+	id_assert(v->seg[index].state != SEG_FREE);
+	v->seg[index].pins++;
+}
+
+void seg_unpin(struct vlog *v, uint32_t index)
+{
+	struct seg *s = &v->seg[index];
+
+	if (MUT(SLOT_EARLY) && !s->pins)
+		return;
+	id_assert(s->pins);
+	s->pins--;
+	seg_maybe_free(v, index);
+}
+
+/* ---- life of one --------------------------------------------------- */
+
+static void seg_close(struct vlog *v, uint32_t index)
+{
+	struct seg *s = &v->seg[index];
+
+	if (s->state != SEG_OPEN)
+		return;
+	s->state = SEG_CLOSED;
+	for (unsigned i = 0; i < STREAMS; i++)
+		if (v->open_seg[i] == index)
+			v->open_seg[i] = SEG_NONE;
+	v->seals_due = true;
+	vlog_kick(v);
+}
+
+int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,
+		     unsigned *stripe)
+{
+	uint32_t index = v->open_seg[stream];
+	struct seg *s;
+
+	if (index == SEG_NONE) {
+		index = seg_alloc(v, stream);
+		if (index == SEG_NONE)
+			return -1;
+		v->open_seg[stream] = index;
+	}
+	s = &v->seg[index];
+	id_assert(s->state == SEG_OPEN);
+	*seg = index;
+	*stripe = s->next++;
+	s->out++;
+	if (s->next == v->label.stripes)
+		seg_close(v, index);
+	return 0;
+}
+
+void seg_stripe_end(struct vlog *v, uint32_t index, bool committed)
+{
+	struct seg *s = &v->seg[index];
+
+	id_assert(s->out);
+	s->out--;
+	s->commits += committed;
+	if (!committed)
+		seg_close(v, index);
+	if (s->state == SEG_CLOSED)
+		v->seals_due = true;
+	vlog_kick(v);
+}
+
+/* Nothing was written: the next may have it. */
+void seg_stripe_cancel(struct vlog *v, uint32_t index, unsigned stripe)
+{
+	struct seg *s = &v->seg[index];
+
+	id_assert(s->out);
+	s->out--;
+	if (s->state == SEG_OPEN && s->next == stripe + 1)
+		s->next--;
+	if (s->state == SEG_CLOSED)
+		v->seals_due = true;
+	vlog_kick(v);
+}
+
+/* Its segments get no more stripes: what comes goes to others at full m. */
+void seg_member_lost(struct vlog *v, unsigned member)
+{
+	for (unsigned i = 0; i < STREAMS; i++) {
+		const uint32_t index = v->open_seg[i];
+
+		if (index == SEG_NONE)
+			continue;
+		for (unsigned u = 0; u < seg_width(&v->seg[index]); u++)
+			if (v->seg[index].comp[u] == member) {
+				seg_close(v, index);
+				break;
+			}
+	}
+}
+
+static bool seal(struct vlog *v, uint32_t index)
+{
+	struct seg *s = &v->seg[index];
+	struct fmt_commit c = {
+		.seg_id = s->id, .seg = index, .k = s->k, .m = s->m
+	};
+	struct rec *rec;
+
+	if (!s->commits) {
+		seg_free(v, index);
+		return true;
+	}
+	rec = rec_get(v, REC_SEAL, false);
+	if (!rec)
+		return false;
+	memcpy(c.comp, s->comp, sizeof(c.comp));
+	memcpy(c.slot, s->slot, sizeof(c.slot));
+	memcpy(rec_entries(rec), &c, sizeof(c));
+	rec->seg = index;
+	s->sealing = true;
+	rec_append(v, rec);
+	return true;
+}
+
+bool seg_step(struct vlog *v)
+{
+	bool moved = false, left = false;
+
+	if (!v->seals_due)
+		return false;
+	for (uint32_t i = 0; i < v->segs; i++) {
+		struct seg *s = &v->seg[i];
+
+		if (s->state != SEG_CLOSED || s->sealing ||
+		    (s->out && !MUT(SEAL_EARLY)))
+			continue;
+		if (seal(v, i))
+			moved = true;
+		else
+			left = true;
+	}
+	v->seals_due = left;
+	return moved;
+}
+
+/* ---- from the log, or a snapshot ----------------------------------- */
+
+static bool place_ok(const struct vlog *v, const struct fmt_commit *c)
+{
+	uint32_t seen = 0;
+
+	if (c->seg >= v->segs || c->m != v->m || !c->k ||
+	    c->k + c->m > (int)v->n || c->stripe > v->label.stripes)
+		return false;
+	for (unsigned i = 0; i < c->k + c->m; i++) {
+		if (c->comp[i] >= v->n || seen & 1u << c->comp[i] ||
+		    c->slot[i] >= v->label.slots)
+			return false;
+		seen |= 1u << c->comp[i];
+	}
+	return true;
+}
+
+int seg_adopt(struct vlog *v, const struct fmt_commit *c, bool sealed)
+{
+	struct seg *s;
+
+	if (!place_ok(v, c))
+		return -EBADMSG;
+	s = &v->seg[c->seg];
+	if (s->state != SEG_FREE)
+		return s->id == c->seg_id && s->k == c->k ? 0 : -EBADMSG;
+	for (unsigned i = 0; i < c->k + c->m; i++)
+		if (bit_get(v->member[c->comp[i]].slot_used, c->slot[i]))
+			return -EBADMSG;
+	*s = (struct seg) {
+		.id = c->seg_id,
+		.k = c->k,
+		.m = c->m,
+		.state = sealed ? SEG_SEALED : SEG_CLOSED,
+		.sealing = true, /* by the epoch's end, or a record to come */
+	};
+	memcpy(s->comp, c->comp, sizeof(s->comp));
+	memcpy(s->slot, c->slot, sizeof(s->slot));
+	for (unsigned i = 0; i < c->k + c->m; i++)
+		slot_take(v, c->comp[i], c->slot[i]);
+	v->segs_used++;
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Each I/O takes a random time, so they end in any order. */
+#include "log_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct disk_bdev {
+	struct bdev bdev;
+	struct disk *disk;
+	bool closing;
+};
+
+/* ---- drives -------------------------------------------------------- */
+
+static void sectors_write(struct disk *d, const struct io *io, bool durable,
+			  bool partly)
+{
+	for (uint32_t at = 0; at < io->len; at += SECTOR) {
+		const uint64_t off = io->off + at;
+
+		if (partly && rng_below(&d->rig->rng, 2))
+			continue;
+		memcpy(d->seen + off, (uint8_t *)io->buf + at, SECTOR);
+		if (durable)
+			memcpy(d->durable + off, d->seen + off, SECTOR);
+		d->dirty[off / SECTOR] = !durable;
+	}
+}
+
+static void disk_flush(struct disk *d)
+{
+	for (uint64_t s = 0; s < d->bytes / SECTOR; s++) {
+		if (!d->dirty[s])
+			continue;
+		memcpy(d->durable + s * SECTOR, d->seen + s * SECTOR, SECTOR);
+		d->dirty[s] = 0;
+	}
+}
+
+static void disk_io_unlink(struct disk *d, struct disk_io *q)
+{
+	struct disk_io **at = &d->queue;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+}
+
+static void disk_close_end(struct disk_bdev *b)
+{
+	if (!b->closing || b->disk->queue)
+		return;
+	b->disk->open = NULL;
+	bdev_closed(&b->bdev);
+}
+
+static void disk_io_fired(struct timer *t)
+{
+	struct disk_io *q = container_of(t, struct disk_io, timer);
+	struct disk_bdev *b = q->d;
+	struct disk *d = b->disk;
+	struct io *io = q->io;
+	int result = 0;
+
+	disk_io_unlink(d, q);
+	free(q);
+	if (d->away) {
+		if (io->op == BDEV_WRITE && rng_below(&d->rig->rng, 3) == 0)
+			sectors_write(d, io, true, true);
+		result = -ENODEV;
+	} else if (io->op == BDEV_WRITE) {
+		sectors_write(d, io, io->flags & BDEV_FUA, false);
+		d->writes++;
+	} else if (io->op == BDEV_READ) {
+		memcpy(io->buf, d->seen + io->off, io->len);
+		d->reads++;
+	} else if (io->op == BDEV_FLUSH) {
+		disk_flush(d);
+	}
+	bdev_complete(io, result);
+	disk_close_end(b);
+}
+
+static void disk_submit(struct bdev *bdev, struct io *io)
+{
+	struct disk_bdev *b = container_of(bdev, struct disk_bdev, bdev);
+	struct disk *d = b->disk;
+	struct disk_io *q;
+
+	if (d->rig->dead)
+		return; /* swallowed */
+	q = calloc(1, sizeof(*q));
+	q->io = io;
+	q->d = b;
+	q->timer.fn = disk_io_fired;
+	q->next = d->queue;
+	d->queue = q;
+	timer_arm(d->rig->r, &q->timer,
+		  reactor_now(d->rig->r) + 1000 +
+			  rng_below(&d->rig->rng, 100000));
+}
+
+static void disk_close(struct bdev *bdev)
+{
+	struct disk_bdev *b = container_of(bdev, struct disk_bdev, bdev);
+
+	b->closing = true;
+	if (b->disk->queue)
+		return;
+	b->disk->open = NULL;
+	bdev_closed(bdev);
+}
+
+static const struct bdev_ops disk_ops = {
+	.kind = "disk",
+	.submit = disk_submit,
+	.close = disk_close,
+};
+
+struct bdev *disk_open(struct disk *d)
+{
+	struct disk_bdev *b;
+	char name[32];
+
+	if (d->away || d->open)
+		return NULL;
+	b = calloc(1, sizeof(*b));
+	snprintf(name, sizeof(name), "disk%u", (unsigned)(d - d->rig->disk));
+	bdev_init(&b->bdev, &disk_ops, d->rig->r, name);
+	b->bdev.limits = (struct bdev_limits) {
+		.size_bytes = d->bytes,
+		.block_bytes = SECTOR,
+		.phys_bytes = SECTOR,
+		.align_bytes = 1,
+		.io_max_bytes = 1 << 20,
+		.can_flush = true,
+		.can_fua = true,
+	};
+	b->disk = d;
+	d->open = b;
+	return &b->bdev;
+}
+
+void disk_leave(struct disk *d)
+{
+	d->away = true;
+}
+
+void disk_return(struct disk *d)
+{
+	d->away = false;
+}
+
+/* ---- the rig ------------------------------------------------------- */
+
+void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+	      unsigned n, uint64_t blocks)
+{
+	const struct reactor_opts opts = { .kind = REACTOR_SIM, .seed = seed };
+
+	memset(rig, 0, sizeof(*rig));
+	rng_seed(&rig->rng, seed);
+	if (reactor_new(&opts, &rig->r, &rig->err))
+		abort();
+	rig->n = n;
+	rig->spec = (struct vlog_spec) {
+		.cluster = "c",
+		.name = "v",
+		.size_bytes = blocks * 4096,
+		.policy = { .raid = RAID_5, .k = (uint8_t)k, .m = (uint8_t)m },
+		.tune = { .zone_bytes = 272 << 10,
+			  .zones = 4,
+			  .unit_bytes = 16 << 10,
+			  .stripes = 3,
+			  .buffer_bytes = (k < 2 ? 2 : k) * 64 << 10,
+			  .slots = 14 },
+		.slot = rig->slot,
+		.slots = n,
+	};
+	for (unsigned i = 0; i < n; i++)
+		snprintf(rig->slot[i].domain, sizeof(rig->slot[i].domain),
+			 "n%u", i);
+}
+
+static void disks_make(struct rig *rig)
+{
+	const uint64_t bytes = vlog_member_bytes(&rig->spec);
+
+	for (unsigned i = 0; i < rig->n; i++) {
+		struct disk *d = &rig->disk[i];
+
+		d->rig = rig;
+		d->bytes = bytes;
+		d->seen = calloc(1, bytes);
+		d->durable = calloc(1, bytes);
+		d->dirty = calloc(1, bytes / SECTOR);
+	}
+}
+
+void rig_fini(struct rig *rig)
+{
+	for (unsigned i = 0; i < rig->n; i++) {
+		free(rig->disk[i].seen);
+		free(rig->disk[i].durable);
+		free(rig->disk[i].dirty);
+	}
+	reactor_free(rig->r);
+}
+
+static void opened(int result, const struct err *err, struct bdev *vd,
+		   void *arg)
+{
+	struct rig *rig = arg;
+
+	rig->opening = NULL;
+	rig->result = result;
+	if (result)
+		rig->err = *err;
+	rig->vd = vd;
+	rig->over = true;
+}
+
+static void slots_open(struct rig *rig)
+{
+	for (unsigned i = 0; i < rig->n; i++)
+		rig->slot[i].bdev = disk_open(&rig->disk[i]);
+	rig->over = false;
+}
+
+void rig_create(struct rig *rig)
+{
+	disks_make(rig);
+	slots_open(rig);
+	rig->opening = vlog_create(rig->r, &rig->spec, opened, rig);
+}
+
+void rig_open(struct rig *rig)
+{
+	slots_open(rig);
+	rig->opening = vlog_open(rig->r, &rig->spec, opened, rig);
+}
+
+bool rig_turn(struct rig *rig)
+{
+	return reactor_run_once(rig->r, 10 * MSEC_NS) > 0;
+}
+
+int rig_wait(struct rig *rig)
+{
+	unsigned idle = 0;
+
+	while (!rig->over && idle < 3000)
+		idle = rig_turn(rig) ? 0 : idle + 1;
+	if (!rig->over)
+		return -ETIMEDOUT;
+	return rig->result;
+}
+
+int rig_create_sync(struct rig *rig)
+{
+	rig_create(rig);
+	return rig_wait(rig);
+}
+
+int rig_open_sync(struct rig *rig)
+{
+	rig_open(rig);
+	return rig_wait(rig);
+}
+
+void rig_close_sync(struct rig *rig)
+{
+	bdev_close_sync(rig->vd);
+	rig->vd = NULL;
+}
+
+static void disk_crash(struct disk *d, bool power)
+{
+	struct disk_io *q;
+
+	while ((q = d->queue)) {
+		d->queue = q->next;
+		timer_cancel(d->rig->r, &q->timer);
+		if (q->io->op == BDEV_WRITE && !d->away)
+			sectors_write(d, q->io, false, true);
+		free(q);
+	}
+	for (uint64_t s = 0; power && s < d->bytes / SECTOR; s++) {
+		if (!d->dirty[s])
+			continue;
+		d->dirty[s] = 0;
+		if (rng_below(&d->rig->rng, 2))
+			memcpy(d->durable + s * SECTOR, d->seen + s * SECTOR,
+			       SECTOR);
+		memcpy(d->seen + s * SECTOR, d->durable + s * SECTOR, SECTOR);
+	}
+	free(d->open);
+	d->open = NULL;
+}
+
+void rig_crash(struct rig *rig, bool power)
+{
+	rig->dead = true;
+	for (unsigned i = 0; i < rig->n; i++) {
+		struct disk *d = &rig->disk[i];
+
+		for (struct disk_io *q = d->queue; q; q = q->next)
+			timer_cancel(rig->r, &q->timer);
+	}
+	while (reactor_run_once(rig->r, 0))
+		;
+	/* What was in flight lies in the owner's buffers: first the drives. */
+	for (unsigned i = 0; i < rig->n; i++)
+		disk_crash(&rig->disk[i], power);
+	if (rig->vd)
+		vlog_abandon(rig->vd);
+	vlog_opening_abandon(rig->opening);
+	rig->vd = NULL;
+	rig->opening = NULL;
+	rig->dead = false;
+}
+
+/* ---- content ------------------------------------------------------- */
+
+void block_make(uint64_t lba, uint32_t version, uint8_t *block)
+{
+	const uint64_t stamp = lba << 32 | version;
+	struct rng rng;
+
+	memset(block, 0, 4096);
+	if (!version)
+		return;
+	rng_seed(&rng, stamp);
+	for (unsigned at = 0; at < 4096; at += 8) {
+		uint64_t x = stamp;
+
+		/* Some compress, some do not, some a little. */
+		if (at % 512 &&
+		    (version % 3 == 0 || (version % 3 == 1 && at > 1500)))
+			x = rng_u64(&rng);
+		memcpy(block + at, &x, 8);
+	}
+}
+
+uint32_t block_version(uint64_t lba, const uint8_t *block)
+{
+	uint8_t want[4096];
+	uint64_t stamp;
+
+	memcpy(&stamp, block, 8);
+	if (stamp && stamp >> 32 != lba)
+		return UINT32_MAX;
+	block_make(lba, (uint32_t)stamp, want);
+	return memcmp(block, want, 4096) ? UINT32_MAX : (uint32_t)stamp;
+}

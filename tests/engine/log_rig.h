@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Drives for the log layout's own tests: memory that survives its bdev, with
+ * what is durable apart from what is only seen. The full simulator is in
+ * tests/sim; this one is small enough to step through.
+ */
+#ifndef TESTS_ENGINE_LOG_RIG_H
+#define TESTS_ENGINE_LOG_RIG_H
+
+#include "engine/bdev/bdev.h"
+#include "engine/vdisk/log/log.h"
+
+#define DISKS_MAX 16
+#define SECTOR 512u
+
+struct disk_io {
+	struct io *io;
+	struct timer timer;
+	struct disk_bdev *d;
+	struct disk_io *next;
+};
+
+struct disk {
+	struct rig *rig;
+	uint8_t *seen, *durable;
+	uint8_t *dirty; /* by sector: seen differs from durable */
+	uint64_t bytes;
+	bool away;
+	struct disk_io *queue;
+	struct disk_bdev *open;
+	uint64_t reads, writes;
+};
+
+struct rig {
+	struct reactor *r;
+	struct rng rng;
+	struct disk disk[DISKS_MAX];
+	unsigned n;
+	struct vlog_spec spec;
+	struct vdisk_slot slot[DISKS_MAX];
+	struct vlog_opening *opening;
+	struct bdev *vd;
+	int result;
+	struct err err;
+	bool over;
+	bool dead; /* the owner has died: nothing calls back */
+};
+
+void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+	      unsigned n, uint64_t blocks);
+void rig_fini(struct rig *rig);
+/* Begins; rig->over once done. */
+void rig_create(struct rig *rig);
+void rig_open(struct rig *rig);
+/* Turns the reactor once; false: nothing happened. */
+bool rig_turn(struct rig *rig);
+int rig_wait(struct rig *rig); /* until rig->over */
+int rig_create_sync(struct rig *rig);
+int rig_open_sync(struct rig *rig);
+void rig_close_sync(struct rig *rig);
+/* The owner dies; power: what is not durable is kept in part only. */
+void rig_crash(struct rig *rig, bool power);
+void disk_leave(struct disk *d);
+void disk_return(struct disk *d);
+struct bdev *disk_open(struct disk *d);
+
+/* Content of a block: version 0 is zeros. */
+void block_make(uint64_t lba, uint32_t version, uint8_t *block);
+uint32_t block_version(uint64_t lba, const uint8_t *block); /* or UINT32_MAX */
+
+#endif

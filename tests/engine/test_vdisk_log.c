@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The log layout: what it stores it gives back, whatever has happened since. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "log_rig.h"
+
+static int sync_io(struct rig *rig, enum bdev_op op, uint64_t lba, void *buf,
+		   uint32_t blocks)
+{
+	return bdev_io_sync(rig->vd, op, 0, lba * 4096, buf, blocks * 4096);
+}
+
+static void put(struct rig *rig, uint64_t lba, uint32_t version,
+		uint32_t blocks)
+{
+	uint8_t *buf = malloc((size_t)blocks * 4096);
+
+	for (uint32_t i = 0; i < blocks; i++)
+		block_make(lba + i, version, buf + (size_t)i * 4096);
+	assert_int_equal(sync_io(rig, BDEV_WRITE, lba, buf, blocks), 0);
+	free(buf);
+}
+
+static void expect(struct rig *rig, uint64_t lba, uint32_t version,
+		   uint32_t blocks)
+{
+	uint8_t *buf = malloc((size_t)blocks * 4096);
+
+	assert_int_equal(sync_io(rig, BDEV_READ, lba, buf, blocks), 0);
+	for (uint32_t i = 0; i < blocks; i++)
+		assert_int_equal(block_version(lba + i, buf + (size_t)i * 4096),
+				 version);
+	free(buf);
+}
+
+static void check(struct rig *rig)
+{
+	struct err err = { 0 };
+
+	if (vlog_check(rig->vd, &err))
+		fail_msg("%s", err.text);
+}
+
+static void create(struct rig *rig, unsigned k, unsigned m, unsigned n)
+{
+	rig_init(rig, 7, k, m, n, 1200);
+	rig->spec.tune.slots = 13;
+	if (rig_create_sync(rig))
+		fail_msg("%s", rig->err.text);
+}
+
+static void reopen(struct rig *rig)
+{
+	if (rig_open_sync(rig))
+		fail_msg("%s", rig->err.text);
+}
+
+static void test_basic(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 3);
+	expect(&rig, 0, 0, 4);
+	put(&rig, 3, 1, 1);
+	put(&rig, 3, 2, 5);
+	put(&rig, 700, 3, 100);
+	expect(&rig, 3, 2, 5);
+	expect(&rig, 700, 3, 100);
+	assert_int_equal(sync_io(&rig, BDEV_TRIM, 4, NULL, 2), 0);
+	expect(&rig, 4, 0, 2);
+	expect(&rig, 6, 2, 1);
+	check(&rig);
+	rig_close_sync(&rig);
+	reopen(&rig);
+	expect(&rig, 3, 2, 1);
+	expect(&rig, 4, 0, 2);
+	expect(&rig, 700, 3, 100);
+	check(&rig);
+	rig_crash(&rig, true);
+	reopen(&rig);
+	expect(&rig, 700, 3, 100);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
+/* Enough to destage, seal, checkpoint and clean. */
+static void test_churn(void **state)
+{
+	struct rig rig;
+	struct vlog_info info;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	for (uint32_t v = 1; v <= 600; v++) {
+		put(&rig, 100 + v % 150, v, 1);
+		put(&rig, (v * 2654435761u >> 8) % 60, v, 1);
+	}
+	for (uint64_t lba = 0; lba < 60; lba += 4)
+		put(&rig, lba, 60, 4);
+	check(&rig);
+	vlog_info(rig.vd, &info);
+	assert_true(info.checkpoints > 1);
+	assert_true(info.destage_bytes > 0 && info.live_bytes > 0);
+	assert_true(info.cleaned_segs > 0);
+	expect(&rig, 0, 60, 60);
+	rig_crash(&rig, true);
+	reopen(&rig);
+	expect(&rig, 0, 60, 60);
+	check(&rig);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_basic),
+		cmocka_unit_test(test_churn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
