@@ -253,6 +253,8 @@ static void units_decode(struct vlog *v)
 	for (unsigned i = 0; i < s->k; i++) {
 		if (c->have & 1u << i)
 			continue;
+		if (c->buf[i]->refs > 1) /* a stuck drive may write to it */
+			continue;
 		ec_decode(seg_ec(v, s->k, s->m), v->label.unit_bytes, from, i,
 			  unit, unit[i]);
 		c->have |= 1u << i;

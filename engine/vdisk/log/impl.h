@@ -466,7 +466,7 @@ struct vlog {
 	struct slab lio_slab;
 	unsigned lios_out, closing_members;
 	struct timer watch;
-	struct bufpool page_pool, rec_pool, unit_pool, piece_pool;
+	struct bufpool page_pool, rec_pool, unit_pool, piece_pool, window_pool;
 	struct codec *coder;
 	struct ec *ec[FMT_COMPS_MAX + 1]; /* by k, with the policy's m */
 	uint8_t *scratch;                 /* a block */

@@ -27,7 +27,6 @@ static void recover_free(struct vlog *v)
 	struct recovery *rv = v->recovery;
 
 	lbuf_put(rv->buf);
-	bufpool_fini(&rv->pool);
 	free(rv->zone);
 	free(rv->rec);
 	free(rv);
@@ -64,6 +63,16 @@ void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len)
 {
 	struct recovery *rv = v->recovery;
 
+	if (rv->buf->refs > 1) { /* a stuck drive may still write to it */
+		lbuf_put(rv->buf);
+		rv->buf = lbuf_get(&v->window_pool);
+		if (!rv->buf) {
+			err_set(&rv->err, -EAGAIN, "%s: drives are stuck",
+				v->label.name);
+			recover_fail(v, -EAGAIN);
+			return;
+		}
+	}
 	batch_begin(&rv->batch, NULL);
 	batch_io(v, &rv->batch, member, BDEV_READ, 0, off, rv->buf, 0, len);
 	batch_end(v, &rv->batch);
@@ -354,13 +363,14 @@ void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 	id_assert(rv);
 	v->recovery = rv;
 	rv->done = done;
-	if (bufpool_init(&rv->pool, v->r, WINDOW, 1)) {
+	/* Freed with the vDisk: a stuck drive may hold on to some. */
+	if (bufpool_init(&v->window_pool, v->r, WINDOW, v->m + 2)) {
 		err_set(&rv->err, -ENOMEM, "%s: no memory to open",
 			v->label.name);
 		recover_fail(v, -ENOMEM);
 		return;
 	}
-	rv->buf = lbuf_get(&rv->pool);
+	rv->buf = lbuf_get(&v->window_pool);
 	for (unsigned i = 0; i < v->n; i++)
 		if (v->member[i].alive)
 			mask |= 1u << i;

@@ -27,7 +27,6 @@ struct found_rec {
 struct recovery {
 	enum recover_phase phase;
 	struct batch batch;
-	struct bufpool pool;
 	struct lbuf *buf;
 	void (*done)(struct vlog *v, int result, const struct err *err);
 	struct err err;

@@ -97,7 +97,10 @@ static bool fill_segs(struct vlog *v, struct out *out)
 		};
 		void *at;
 
-		if (seg->state == SEG_FREE || !seg->committed)
+		/* Nothing live and sealed is free, whoever pins it now: a
+		 * recovery must see its slots and its index as free too. */
+		if (seg->state == SEG_FREE || !seg->committed ||
+		    (seg->state == SEG_SEALED && !seg->live))
 			continue;
 		memcpy(item.where.comp, seg->comp, sizeof(seg->comp));
 		memcpy(item.where.slot, seg->slot, sizeof(seg->slot));

@@ -313,6 +313,7 @@ static void vlog_fini(struct vlog *v)
 	bufpool_fini(&v->rec_pool);
 	bufpool_fini(&v->unit_pool);
 	bufpool_fini(&v->piece_pool);
+	bufpool_fini(&v->window_pool);
 	slab_fini(&v->lio_slab);
 	slab_fini(&v->req_slab);
 	slab_fini(&v->zone_slab);
