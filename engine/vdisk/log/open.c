@@ -17,6 +17,16 @@
 
 #define FRONT_BYTES (4 * FMT_BLOCK)
 
+/* The first blocks of a component; its own memory, as a stuck drive may hold
+ * on to it for longer than the opening takes. */
+struct front {
+	struct io io;
+	struct reactor *r;
+	struct vlog_opening *op; /* NULL: it went on without */
+	uint8_t *buf;
+	bool busy;
+};
+
 struct vlog_opening {
 	struct reactor *r;
 	struct vlog *v;
@@ -29,14 +39,14 @@ struct vlog_opening {
 	vdisk_done_fn *done;
 	void *arg;
 
-	struct io io[FMT_COMPS_MAX];
-	uint8_t *buf[FMT_COMPS_MAX];
+	struct front *front[FMT_COMPS_MAX];
+	struct timer timer;
 	unsigned out, step;
+	uint32_t late; /* bits of slots that did not answer */
 	int result;
 	struct err err;
 	struct task task;
 	uint32_t used; /* bits of slots that are members */
-	unsigned unused_out;
 };
 
 static void uuid_make(struct reactor *r, uint8_t uuid[16])
@@ -53,11 +63,36 @@ static void uuid_make(struct reactor *r, uint8_t uuid[16])
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
-static void opening_free(struct vlog_opening *op)
+static struct front *front_new(struct vlog_opening *op)
 {
-	for (unsigned i = 0; i < op->slots; i++)
-		if (op->buf[i])
-			reactor_buf_free(op->r, op->buf[i], FRONT_BYTES);
+	struct front *f = calloc(1, sizeof(*f));
+
+	id_assert(f);
+	f->r = op->r;
+	f->op = op;
+	f->buf = reactor_buf_alloc(op->r, FRONT_BYTES);
+	id_assert(f->buf);
+	return f;
+}
+
+static void front_free(struct front *f)
+{
+	reactor_buf_free(f->r, f->buf, FRONT_BYTES);
+	free(f);
+}
+
+/* dead: nothing calls back what it holds any more. */
+static void opening_free(struct vlog_opening *op, bool dead)
+{
+	timer_cancel(op->r, &op->timer);
+	for (unsigned i = 0; i < op->slots; i++) {
+		struct front *f = op->front[i];
+
+		if (f->busy && !dead)
+			f->op = NULL;
+		else
+			front_free(f);
+	}
 	free(op);
 }
 
@@ -77,7 +112,7 @@ static void opening_end(struct task *task)
 	}
 	op->done(op->result, op->result ? &op->err : NULL, v ? &v->bdev : NULL,
 		 op->arg);
-	opening_free(op);
+	opening_free(op, false);
 }
 
 static void opening_finish(struct vlog_opening *op, int result)
@@ -93,10 +128,36 @@ static void fronts_over(struct vlog_opening *op);
 
 static void front_done(struct io *io)
 {
-	struct vlog_opening *op = io->arg;
+	struct front *f = io->arg;
+	struct vlog_opening *op = f->op;
 
-	if (--op->out == 0)
+	f->busy = false;
+	if (!op)
+		front_free(f);
+	else if (--op->out == 0)
 		fronts_over(op);
+}
+
+/* Drives that are stuck are away. */
+static void fronts_late(struct timer *timer)
+{
+	struct vlog_opening *op =
+		container_of(timer, struct vlog_opening, timer);
+
+	if (!op->out)
+		return;
+	op->out = 0;
+	for (unsigned i = 0; i < op->slots; i++) {
+		struct front *f = op->front[i];
+
+		if (!f->busy)
+			continue;
+		f->op = NULL;
+		op->front[i] = front_new(op);
+		op->front[i]->io.result = -ETIMEDOUT;
+		op->late |= 1u << i;
+	}
+	fronts_over(op);
 }
 
 static void fronts_io(struct vlog_opening *op, enum bdev_op what)
@@ -104,19 +165,23 @@ static void fronts_io(struct vlog_opening *op, enum bdev_op what)
 	op->out = 1;
 	for (unsigned i = 0; i < op->slots; i++) {
 		struct bdev *bdev = op->slot[i].bdev;
+		struct front *f = op->front[i];
 
-		if (!bdev)
+		if (!bdev || op->late & 1u << i)
 			continue;
 		op->out++;
-		op->io[i] = (struct io) {
+		f->busy = true;
+		f->io = (struct io) {
 			.op = (uint8_t)what,
 			.len = what == BDEV_FLUSH ? 0 : FRONT_BYTES,
-			.buf = what == BDEV_FLUSH ? NULL : op->buf[i],
+			.buf = what == BDEV_FLUSH ? NULL : f->buf,
 			.done = front_done,
-			.arg = op,
+			.arg = f,
 		};
-		bdev_submit(bdev, &op->io[i]);
+		bdev_submit(bdev, &f->io);
 	}
+	op->timer.fn = fronts_late;
+	timer_arm(op->r, &op->timer, reactor_now(op->r) + IO_TIMEOUT_NS);
 	if (--op->out == 0)
 		fronts_over(op);
 }
@@ -124,7 +189,7 @@ static void fronts_io(struct vlog_opening *op, enum bdev_op what)
 static void front_make(struct vlog_opening *op, unsigned i)
 {
 	struct fmt_label l = op->label;
-	uint8_t *buf = op->buf[i];
+	uint8_t *buf = op->front[i]->buf;
 	struct fmt_super s = { .serial = 1,
 			       .content = { .seq = 1,
 					    .area = 1,
@@ -156,10 +221,10 @@ static void front_make(struct vlog_opening *op, unsigned i)
 static const struct fmt_label *label_of(const struct vlog_opening *op,
 					unsigned i)
 {
-	const uint8_t *a = op->buf[i] + FMT_LABEL_A;
-	const uint8_t *b = op->buf[i] + FMT_LABEL_B;
+	const uint8_t *a = op->front[i]->buf + FMT_LABEL_A;
+	const uint8_t *b = op->front[i]->buf + FMT_LABEL_B;
 
-	if (!op->slot[i].bdev || op->io[i].result)
+	if (!op->slot[i].bdev || op->front[i]->io.result)
 		return NULL;
 	if (!fmt_label_check(a, FMT_COMP_ANY, FMT_LABEL_A))
 		return (const void *)a;
@@ -224,10 +289,7 @@ static int labels_agree(struct vlog_opening *op, struct bdev **member)
 
 static void unused_closed(void *arg)
 {
-	struct vlog_opening *op = arg;
-
-	if (--op->unused_out == 0)
-		opening_finish(op, 0);
+	(void)arg; /* a stuck drive may take its time: nobody waits */
 }
 
 static void recovered(struct vlog *v, int result, const struct err *err)
@@ -245,7 +307,6 @@ static void recovered(struct vlog *v, int result, const struct err *err)
 	v->owns = true;
 	/* What failed while opening is closed as if it had failed now, and
 	 * so is what has no place. */
-	op->unused_out = 1;
 	for (unsigned i = 0; i < op->slots; i++) {
 		bool member = false;
 
@@ -253,11 +314,10 @@ static void recovered(struct vlog *v, int result, const struct err *err)
 			member |= v->member[c].bdev == op->slot[i].bdev;
 		if (!op->slot[i].bdev || member)
 			continue;
-		op->unused_out++;
-		bdev_close(op->slot[i].bdev, unused_closed, op);
+		bdev_close(op->slot[i].bdev, unused_closed, NULL);
 	}
 	vlog_kick(v);
-	unused_closed(op);
+	opening_finish(op, 0);
 }
 
 static int members_check(struct vlog_opening *op, struct bdev **member)
@@ -338,11 +398,12 @@ static void fronts_over(struct vlog_opening *op)
 {
 	int rc = 0;
 
+	timer_cancel(op->r, &op->timer);
 	switch (op->step++) {
 	case 0: /* written */
 	case 1: /* flushed */
 		for (unsigned i = 0; i < op->slots && !rc; i++)
-			rc = op->io[i].result;
+			rc = op->front[i]->io.result;
 		if (rc) {
 			err_set(&op->err, rc, "%s: a label cannot be written",
 				op->name);
@@ -381,8 +442,7 @@ static struct vlog_opening *opening_new(struct reactor *r,
 	op->slots = spec->slots <= FMT_COMPS_MAX ? spec->slots : 0;
 	for (unsigned i = 0; i < op->slots; i++) {
 		op->slot[i] = spec->slot[i];
-		op->buf[i] = reactor_buf_alloc(r, FRONT_BYTES);
-		id_assert(op->buf[i]);
+		op->front[i] = front_new(op);
 	}
 	return op;
 }
@@ -444,5 +504,5 @@ void vlog_opening_abandon(struct vlog_opening *op)
 		return;
 	if (op->v)
 		vlog_abandon(&op->v->bdev);
-	opening_free(op);
+	opening_free(op, true);
 }

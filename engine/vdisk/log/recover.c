@@ -354,11 +354,38 @@ bool recover_step(struct vlog *v)
 	return false;
 }
 
+static void learn_start(struct vlog *v)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].alive)
+			mask |= 1u << i;
+	v->recovery->phase = LEARN;
+	meta_learn(v, mask, group_learned);
+}
+
+bool recover_again(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	if (member_alive_count(v) + v->m < v->n || rv->restarts++ > v->n)
+		return false;
+	free(rv->zone);
+	free(rv->rec);
+	rv->zone = NULL;
+	rv->rec = NULL;
+	rv->zones = rv->zones_room = 0;
+	rv->tried = 0;
+	rv->pieces = 0;
+	learn_start(v);
+	return true;
+}
+
 void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 						const struct err *err))
 {
 	struct recovery *rv = calloc(1, sizeof(*rv));
-	uint32_t mask = 0;
 
 	id_assert(rv);
 	v->recovery = rv;
@@ -371,8 +398,5 @@ void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 		return;
 	}
 	rv->buf = lbuf_get(&v->window_pool);
-	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].alive)
-			mask |= 1u << i;
-	meta_learn(v, mask, group_learned);
+	learn_start(v);
 }

@@ -50,9 +50,12 @@ struct recovery {
 	uint64_t claimed_durable, claimed_at;
 	uint64_t lsn, end; /* replay: next; the first not there */
 	uint32_t copy_tried;
+	unsigned restarts;
 };
 
 void recover_fail(struct vlog *v, int code);
+/* From the start, without those lost since; false: too few, or too often. */
+bool recover_again(struct vlog *v);
 void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len);
 void recover_headers_step(struct vlog *v);
 void recover_scan_step(struct vlog *v);

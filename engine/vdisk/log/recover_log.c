@@ -331,7 +331,7 @@ void recover_replay_step(struct vlog *v)
 	}
 	if (rv->lsn == rv->end) {
 		commit_begin(v);
-	} else if (!replay_read(v)) {
+	} else if (!replay_read(v) && !recover_again(v)) {
 		err_set(&rv->err, -EAGAIN,
 			"%s: a member failed while its log was read; open "
 			"again",
