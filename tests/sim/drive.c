@@ -628,6 +628,16 @@ void sim_drive_crash(struct sim_drive *d, bool power)
 		media_cut(d);
 }
 
+bool sim_drive_stuck(const struct sim_drive *d)
+{
+	const struct handle *h = (const struct handle *)d->handle;
+
+	for (const struct flight *f = h ? h->flights : NULL; f; f = f->next)
+		if (f->stuck)
+			return true;
+	return false;
+}
+
 void sim_drive_free_stuck(struct sim_drive *d)
 {
 	struct handle *h = (struct handle *)d->handle;

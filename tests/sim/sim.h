@@ -76,6 +76,8 @@ void sim_drive_return(struct sim_drive *d);
 /* The owner is gone, with or without all power: see run.c. */
 void sim_drive_crash(struct sim_drive *d, bool power);
 void sim_drive_free_stuck(struct sim_drive *d);
+/* Holds an I/O that will not end by itself: a layout may time it out. */
+bool sim_drive_stuck(const struct sim_drive *d);
 /* Sectors of a range go bad (-EIO until written) or rot. */
 void sim_drive_damage(struct sim_drive *d, struct sim_range range, bool rot);
 /* As if no sector had ever been damaged. */
@@ -137,6 +139,7 @@ struct sim_client_ops {
 	void (*describe)(struct sim_client *c, char *buf, size_t len);
 };
 extern const struct sim_client_ops sim_inplace_ops;
+extern const struct sim_client_ops sim_log_ops;
 
 /* ---- the world ----------------------------------------------------------- */
 
