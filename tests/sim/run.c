@@ -182,7 +182,7 @@ static void faults(struct sim *sim, bool hot)
 static bool any_hurt(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->client->drives; i++)
-		if (sim->drive[i].hurt)
+		if (sim->drive[i].struck)
 			return true;
 	return false;
 }
