@@ -9,7 +9,7 @@
 
 #include "backend/units.h"
 
-int conf_bad(const config_setting_t *at, struct err *err, const char *fmt, ...)
+int(conf_bad)(const config_setting_t *at, struct err *err, const char *fmt, ...)
 {
 	const char *file = config_setting_source_file(at);
 	unsigned line = (unsigned)config_setting_source_line(at);

@@ -41,6 +41,9 @@ int conf_read(const char *path, config_t *file, struct err *err);
 /* Sets "FILE:LINE: what", returns -EINVAL. */
 int conf_bad(const config_setting_t *at, struct err *err, const char *fmt, ...)
 	ID_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* as in engine/base.h */
+#define conf_bad(at, err, ...) ((void)(at), err_seen(err, __VA_ARGS__), -EINVAL)
+#endif
 /* The group as a new JSON object. members end with name NULL. */
 int conf_object(const config_setting_t *group,
 		const struct conf_member *members, json_t **object,

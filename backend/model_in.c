@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int in_bad(struct m_in *in, const char *fmt, ...)
+int(in_bad)(struct m_in *in, const char *fmt, ...)
 {
 	char text[256];
 	va_list ap;

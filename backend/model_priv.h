@@ -89,6 +89,9 @@ const json_t *in_array(struct m_in *in, const char *key, size_t max,
 /* Reading `o`, a part of what `in` reads, with the same err. */
 struct m_in in_part(struct m_in *in, const json_t *o);
 int in_bad(struct m_in *in, const char *fmt, ...) ID_PRINTF(2, 3);
+#ifdef __clang_analyzer__ /* as in engine/base.h */
+#define in_bad(in, ...) (err_seen((in)->err, __VA_ARGS__), (in)->rc = -EINVAL)
+#endif
 
 /* ---- handlers ----------------------------------------------------------- */
 

@@ -11,7 +11,7 @@ void id_assert_failed(const char *cond, const char *file, int line)
 	abort();
 }
 
-int err_set(struct err *err, int code, const char *fmt, ...)
+int(err_set)(struct err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
 

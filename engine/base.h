@@ -53,5 +53,10 @@ struct err {
 
 /* Sets err (may be NULL) and returns code, so `return err_set(...)` reads. */
 int err_set(struct err *err, int code, const char *fmt, ...) ID_PRINTF(3, 4);
+/* An analyser does not look into a function of `...`: it sees the code. */
+#ifdef __clang_analyzer__
+void err_seen(struct err *err, const char *fmt, ...) ID_PRINTF(2, 3);
+#define err_set(err, code, ...) (err_seen(err, __VA_ARGS__), (code))
+#endif
 
 #endif

@@ -17,7 +17,8 @@ static void text_read(const char *path, char *text, size_t size)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
 
-	text[n > 0 ? n : 0] = '\0';
+	n = n > 0 ? n : 0;
+	memset(text + n, 0, size - (size_t)n);
 	if (fd >= 0)
 		close(fd);
 }
@@ -44,7 +45,7 @@ int64_t host_mem_parse(const char *text, const char *key)
 {
 	const char *at = text;
 	size_t len = strlen(key);
-	int64_t kib;
+	int64_t kib = -1;
 
 	while (at && (strncmp(at, key, len) != 0 || at[len] != ':')) {
 		at = strchr(at, '\n');

@@ -383,6 +383,7 @@ static int line_write(struct spool *s, int64_t n, const char *line, size_t len)
 		rc = segment_begin(s, n);
 	if (rc)
 		return rc;
+	id_assert(s->segment && s->segments);
 	seg = &s->segment[s->segments - 1];
 	rc = write_whole(s->fd, line, len);
 	if (!rc) {
