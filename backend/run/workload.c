@@ -27,7 +27,7 @@ const struct conf_member workload_members[] = {
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
 
-static const struct conf_member matrix_members[] = {
+const struct conf_member matrix_members[] = {
 	{ "patterns", CONF_TEXTS, NULL, true, 0, 0, NULL },
 	{ "sizes", CONF_SIZES, NULL, true, 0, 0, NULL },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
@@ -117,18 +117,21 @@ static int add(json_t *list, json_t *w, const config_setting_t *at,
 	const char *name = json_string_value(json_object_get(w, "name"));
 	const json_t *other;
 	size_t i;
+	int r = 0;
 
 	json_array_foreach(list, i, other)
-		if (name && !strcmp(name, json_string_value(json_object_get(
-						  other, "name")))) {
-			json_decref(w);
-			return conf_bad(at, err,
-					"workload \"%s\" is there already: "
-					"expected a name of its own",
-					name);
-		}
-	json_array_append_new(list, w);
-	return 0;
+		if (!r && name &&
+		    !strcmp(name,
+			    json_string_value(json_object_get(other, "name"))))
+			r = conf_bad(at, err,
+				     "workload \"%s\" is there already: "
+				     "expected a name of its own",
+				     name);
+	if (r)
+		json_decref(w);
+	else
+		json_array_append_new(list, w);
+	return r;
 }
 
 static int read_workload(const config_setting_t *s, json_t *list,
