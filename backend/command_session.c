@@ -230,28 +230,89 @@ static const struct m_run *run_named(const struct model *m, const char *id)
 	return NULL;
 }
 
+/* A run whose end is not in its file: said in place of its state. */
+static void unfinished_say(struct m_run *run, bool written)
+{
+	char was[sizeof(run->state)];
+
+	memcpy(was, run->state, sizeof(was));
+	if (written) {
+		snprintf(run->reason, sizeof(run->reason),
+			 "its session is being written just now");
+		return;
+	}
+	snprintf(run->reason, sizeof(run->reason),
+		 "the record ends while it was %s", was);
+	snprintf(run->state, sizeof(run->state), "unfinished");
+}
+
+/* What was cut off, and what goes on with it. */
+static void cut_say(struct text *text, const char *path, uint64_t torn,
+		    bool over, bool gone)
+{
+	if (torn)
+		text_add(text,
+			 "\nThe last %llu bytes of the file were torn and are "
+			 "left out.\n",
+			 (unsigned long long)torn);
+	if (!over && gone)
+		text_add(text, "\nThe demo's drives are gone: nothing can go "
+			       "on with it.\n");
+	else if (!over)
+		text_add(text, "\nThis goes on with it: iodeck resume %s\n",
+			 path);
+}
+
+static void show_run(struct deck *deck, const struct model *model,
+		     const struct m_run *run, const char *path, uint64_t torn,
+		     struct outcome *outcome)
+{
+	struct m_run said = *run;
+	bool written = session_is_written(path);
+	struct text text = { 0 };
+	char *body = NULL;
+
+	outcome->json = analysis_run_json(run, bound_us(deck));
+	if (outcome->json) {
+		json_object_set_new(outcome->json, "written",
+				    json_boolean(written));
+		json_object_set_new(outcome->json, "torn_bytes",
+				    json_integer((json_int_t)torn));
+	}
+	if (!model_run_over(run))
+		unfinished_say(&said, written);
+	if (analysis_run_text(&said, bound_us(deck), &body))
+		outcome_fail(outcome, 1, "out of memory");
+	else
+		text_add(&text, "%s", body);
+	if (!written)
+		cut_say(&text, path, torn, model_run_over(run),
+			model->cluster_virtual);
+	free(body);
+	if (!outcome->status)
+		outcome->text = text_take(&text);
+}
+
 COMMAND(do_show)
 {
 	char path[PATH_MAX];
 	const struct m_run *run;
 	struct model *model;
+	uint64_t torn = 0;
 	struct err err;
 
 	if (path_expand(ARG("FILE"), path, sizeof(path)))
 		return outcome_fail(outcome, 2, "%s: name too long",
 				    ARG("FILE"));
-	if (session_model(path, &model, &err))
+	if (session_model(path, &model, &torn, &err))
 		return outcome_fail(outcome, 2, "%s", err.text);
 	run = run_named(model, ARG("run"));
-	if (run) {
-		outcome->json = analysis_run_json(run, bound_us(deck));
-		if (analysis_run_text(run, bound_us(deck), &outcome->text))
-			outcome_fail(outcome, 1, "out of memory");
-	} else {
+	if (run)
+		show_run(deck, model, run, path, torn, outcome);
+	else
 		outcome_fail(outcome, 1, "%s: %s", path,
 			     ARG("run") ? "there is no such run in it"
 					: "there is no run in it");
-	}
 	model_free(model);
 	return 0;
 }
@@ -354,6 +415,7 @@ static int curve_of(struct deck *deck, const char *text, struct curve *curve,
 {
 	struct model *model;
 	struct source s;
+	uint64_t torn;
 	int r;
 
 	source_split(text, &s);
@@ -363,7 +425,7 @@ static int curve_of(struct deck *deck, const char *text, struct curve *curve,
 	}
 	if (is_csv(s.path))
 		return curve_of_file(&s, curve, err);
-	r = session_model(s.path, &model, err);
+	r = session_model(s.path, &model, &torn, err);
 	if (r)
 		return r;
 	r = curve_of_model(model, &s, curve, err);

@@ -143,6 +143,7 @@ static const struct command_arg vdisk_set_args[] = {
 	POSITIONAL("NAME", "vdisk", NEED, "The vDisk."),
 	NAMED("policy", "policy", NULL, "A named policy to move it to."),
 	POLICY_ARGS,
+	FLAG("wait", "End when the migration has ended, not when it begins."),
 	END,
 };
 static const struct command_arg vdisk_args[] = {
@@ -152,6 +153,12 @@ static const struct command_arg vdisk_args[] = {
 static const struct command_arg policy_args[] = {
 	POSITIONAL("NAME", "policy", NEED, "The policy's name."),
 	POLICY_ARGS,
+	END,
+};
+static const struct command_arg policy_set_args[] = {
+	POSITIONAL("NAME", "policy", NEED, "The policy's name."),
+	POLICY_ARGS,
+	FLAG("wait", "End when its vDisks have moved, not when they begin."),
 	END,
 };
 static const struct command_arg policy_name_args[] = {
@@ -318,7 +325,7 @@ const struct command command_table[] = {
 	  "iodeck-policy(7)", policy_args, do_policy_create },
 	{ "policy set", ACTS, "Cluster and vDisks",
 	  "Changes a policy, and with it every vDisk that has it.",
-	  "iodeck-policy(7)", policy_args, do_policy_set },
+	  "iodeck-policy(7)", policy_set_args, do_policy_set },
 	{ "policy delete", ACTS, "Cluster and vDisks",
 	  "Deletes a policy that no vDisk has.", "iodeck-policy(7)",
 	  policy_name_args, do_policy_delete },

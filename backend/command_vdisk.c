@@ -79,32 +79,95 @@ static void deleted(struct pending *p, const json_t *reply)
 		outcome_say(&p->outcome, "%s deleted", p->name);
 }
 
+/* ---- changing a policy, and waiting for what it moves -------------------- */
+
+/* The order of a pending command that was asked to wait. */
+struct moves {
+	json_t *names; /* of vDisks; NULL until the agent has said them */
+	size_t at;
+};
+
+static void moves_free(void *order)
+{
+	struct moves *m = order;
+
+	json_decref(m->names);
+	free(m);
+}
+
+static void moves_wait(struct pending *p)
+{
+	struct moves *m = calloc(1, sizeof(*m));
+
+	if (!p || !m) {
+		free(m);
+		return;
+	}
+	p->order = m;
+	p->order_free = moves_free;
+}
+
+static void moved(struct pending *p, const json_t *reply);
+
+static void moves_next(struct pending *p)
+{
+	struct moves *m = p->order;
+	const char *name = json_string_value(json_array_get(m->names, m->at));
+	size_t count = json_array_size(m->names);
+
+	if (name) {
+		m->at++;
+		pending_again(p, "vdisk_wait", body_named(name), moved);
+		return;
+	}
+	outcome_say(&p->outcome, "%s changed; %zu vDisk%s moved", p->name,
+		    count, count == 1 ? "" : "s");
+}
+
+static void moved(struct pending *p, const json_t *reply)
+{
+	if (!reply_failed(p, reply))
+		moves_next(p);
+}
+
 static void moving(struct pending *p, const json_t *reply)
 {
+	struct moves *m = p->order;
+
 	if (reply_failed(p, reply))
 		return;
-	if (json_is_false(json_object_get(reply, "moves")))
+	if (json_is_false(json_object_get(reply, "moves"))) {
 		outcome_say(&p->outcome, "%s is so already", p->name);
-	else
+	} else if (m) {
+		m->names = json_pack("[s]", p->name);
+		moves_next(p);
+	} else {
 		outcome_say(&p->outcome,
 			    "%s moves to its new policy; `vdisk list` shows "
 			    "how far it is",
 			    p->name);
+	}
 }
 
 static void changed(struct pending *p, const json_t *reply)
 {
-	size_t moves = json_array_size(json_object_get(reply, "moves"));
+	json_t *names = json_object_get(reply, "moves");
+	size_t moves = json_array_size(names);
+	struct moves *m = p->order;
 
 	if (reply_failed(p, reply))
 		return;
-	if (moves)
+	if (moves && m) {
+		m->names = json_incref(names);
+		moves_next(p);
+	} else if (moves) {
 		outcome_say(&p->outcome, "%s changed; %zu vDisk%s move%s to it",
 			    p->name, moves, moves == 1 ? "" : "s",
 			    moves == 1 ? "s" : "");
-	else
+	} else {
 		outcome_say(&p->outcome, "%s changed; no vDisk has to move",
 			    p->name);
+	}
 }
 
 static void name_it(struct pending *p, const char *name)
@@ -133,6 +196,7 @@ COMMAND(do_vdisk_create)
 COMMAND(do_vdisk_set)
 {
 	json_t *body = body_named(ARG("NAME"));
+	struct pending *p;
 
 	arg_policy(command, argc, argv, body);
 	if (json_object_size(body) < 2) {
@@ -141,8 +205,10 @@ COMMAND(do_vdisk_set)
 				    "vdisk set: say policy=, raid=, ftt= or "
 				    "stripe_unit=");
 	}
-	name_it(live_ask(deck, outcome, "vdisk_set", body, moving),
-		ARG("NAME"));
+	p = live_ask(deck, outcome, "vdisk_set", body, moving);
+	name_it(p, ARG("NAME"));
+	if (ARG("wait"))
+		moves_wait(p);
 	return 0;
 }
 
@@ -316,6 +382,7 @@ static int policy_ask(struct deck *deck, const struct command *command,
 		      bool create)
 {
 	json_t *body = body_named(ARG("NAME"));
+	struct pending *p;
 
 	arg_policy(command, argc, argv, body);
 	json_object_set_new(body, "create", json_boolean(create));
@@ -324,9 +391,11 @@ static int policy_ask(struct deck *deck, const struct command *command,
 		return outcome_fail(outcome, 2,
 				    "policy create: say raid=0|1|5|6");
 	}
-	name_it(live_ask(deck, outcome, "policy_set", body,
-			 create ? created : changed),
-		ARG("NAME"));
+	p = live_ask(deck, outcome, "policy_set", body,
+		     create ? created : changed);
+	name_it(p, ARG("NAME"));
+	if (!create && ARG("wait"))
+		moves_wait(p);
 	return 0;
 }
 

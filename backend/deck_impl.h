@@ -158,7 +158,8 @@ void replay_seek(struct deck *deck, int64_t at_us);
 void replay_steps(struct deck *deck, int steps);
 
 /* A session as a whole, for show, compare, overlay. */
-int session_model(const char *path, struct model **model, struct err *err);
+int session_model(const char *path, struct model **model, uint64_t *torn_bytes,
+		  struct err *err);
 
 /* ---- demo.c -------------------------------------------------------------- */
 /* Removes what killed demos left behind. */

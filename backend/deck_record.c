@@ -59,15 +59,14 @@ static void marks_of_writer(const struct deck *deck, struct marks *m)
 
 /* Folds a file into a model, and notes how far it has its agent's events. */
 static int fold(const char *path, const char *agent, struct model *model,
-		struct marks *marks, struct err *err)
+		struct marks *marks, uint64_t *torn_bytes, struct err *err)
 {
 	struct session_reader *reader;
 	struct event_head head;
-	uint64_t torn;
 	json_t *event;
 	int r;
 
-	r = session_open(path, &reader, &torn, err);
+	r = session_open(path, &reader, torn_bytes, err);
 	if (r)
 		return r;
 	while ((r = session_next(reader, &event, err)) != -ENODATA) {
@@ -85,13 +84,14 @@ static int fold(const char *path, const char *agent, struct model *model,
 	return r == -ENODATA ? 0 : r;
 }
 
-int session_model(const char *path, struct model **model, struct err *err)
+int session_model(const char *path, struct model **model, uint64_t *torn_bytes,
+		  struct err *err)
 {
 	int r;
 
 	if (model_new(model))
 		return err_set(err, -ENOMEM, "out of memory");
-	r = fold(path, "", *model, NULL, err);
+	r = fold(path, "", *model, NULL, torn_bytes, err);
 	if (r) {
 		model_free(*model);
 		*model = NULL;
@@ -219,13 +219,14 @@ static int session_is_ours(const struct deck *deck, const char *path,
 int record_resume(struct deck *deck, const char *path, struct err *err)
 {
 	struct model *model = NULL;
+	uint64_t torn;
 	int r;
 
 	if (deck->writer)
 		return err_set(err, -EBUSY, "recording to %s already",
 			       deck->session_path);
 	/* Read first: going on with a file makes it where it is not there. */
-	r = session_model(path, &model, err);
+	r = session_model(path, &model, &torn, err);
 	if (!r)
 		r = session_is_ours(deck, path, model, err);
 	if (!r)
@@ -249,11 +250,12 @@ static int session_of_agent(struct deck *deck, const char *path, bool running,
 			    struct marks *marks, struct err *err)
 {
 	struct model *model;
+	uint64_t torn;
 	int r;
 
 	if (!path || !path_exists(path) || model_new(&model))
 		return 0;
-	r = fold(path, deck->agent, model, marks, NULL);
+	r = fold(path, deck->agent, model, marks, &torn, NULL);
 	if (!r && (running || !model->closed) && !*deck->session_want) {
 		r = session_create(path, true, &deck->writer, err);
 		if (r == -EBUSY) {
@@ -277,10 +279,11 @@ static int choose_watched(struct deck *deck, const char *path,
 			  struct marks *marks)
 {
 	struct model *model;
+	uint64_t torn;
 
 	if (!path || !path_exists(path) || model_new(&model))
 		return 0;
-	if (fold(path, deck->agent, model, marks, NULL)) {
+	if (fold(path, deck->agent, model, marks, &torn, NULL)) {
 		model_free(model);
 		marks->count = 0;
 		return 0;

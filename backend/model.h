@@ -209,6 +209,8 @@ int model_apply(struct model *model, const json_t *event, struct err *err);
 
 /* The newest run, or NULL. */
 struct m_run *model_run(const struct model *model);
+/* done, failed or stopped: nothing more comes of it. */
+bool model_run_over(const struct m_run *run);
 struct m_vdisk *model_vdisk(const struct model *model, const char *name);
 struct m_domain *model_domain(const struct model *model, const char *name);
 

@@ -63,7 +63,7 @@ void model_runs_free(struct m_state *s)
 	free(s->own);
 }
 
-static bool run_over(const struct m_run *run)
+bool model_run_over(const struct m_run *run)
 {
 	return !strcmp(run->state, "done") || !strcmp(run->state, "failed") ||
 	       !strcmp(run->state, "stopped");
@@ -197,7 +197,7 @@ void model_run_time(struct m_state *s)
 	int64_t elapsed, length, all;
 	double share;
 
-	if (!run || run_over(run) || run->phase.phase < 0)
+	if (!run || model_run_over(run) || run->phase.phase < 0)
 		return;
 	own = model_run_own(s, run);
 	if (run->phase.ended && own->spent_us[run->phase.phase] >= 0)
@@ -447,7 +447,7 @@ int model_on_run_state(struct m_state *s, const struct event_head *head,
 		  "run %s is %s%s%s", *run->title ? run->title : run->id, state,
 		  *reason ? ": " : "", reason);
 	point_pause(run, head->t_us);
-	if (!run_over(run)) {
+	if (!model_run_over(run)) {
 		run->ended_t_us = -1;
 		return 0;
 	}
@@ -695,7 +695,7 @@ void model_run_mark(struct m_state *s, const char *text)
 	struct m_point *p;
 	size_t len;
 
-	if (!run || run_over(run) || run->phase.ended)
+	if (!run || model_run_over(run) || run->phase.ended)
 		return;
 	p = model_point_find(run, run->phase.phase);
 	if (!p)

@@ -87,13 +87,6 @@ static void progress_draw(struct progress *p, const struct deck *deck)
 /* ---- the run
  * ------------------------------------------------------------------ */
 
-static bool is_over(const struct m_run *run)
-{
-	return run &&
-	       (!strcmp(run->state, "done") || !strcmp(run->state, "failed") ||
-		!strcmp(run->state, "stopped"));
-}
-
 static void stop_ask(struct deck *deck)
 {
 	struct outcome outcome;
@@ -106,6 +99,7 @@ static void stop_ask(struct deck *deck)
 static bool run_wait(struct deck *deck, struct progress *progress)
 {
 	struct deck_status status;
+	const struct m_run *run;
 	struct outcome outcome;
 	bool asked = false;
 
@@ -114,7 +108,8 @@ static bool run_wait(struct deck *deck, struct progress *progress)
 		while (deck_outcome_take(deck, &outcome))
 			outcome_free(&outcome);
 		progress_draw(progress, deck);
-		if (is_over(model_run(deck_model(deck))))
+		run = model_run(deck_model(deck));
+		if (run && model_run_over(run))
 			return true;
 		deck_status(deck, &status);
 		if (status.link == LINK_LOST || interrupts > 1)

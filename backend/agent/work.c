@@ -230,6 +230,20 @@ static void do_run_stop(struct work *w, const json_t *request,
 	reply_ok(reply);
 }
 
+/* The open cluster would miss a drive, or claim it again. */
+static bool refuse_release(const struct work *w, const char *what,
+			   const json_t *request, struct reply *reply)
+{
+	const char *path = json_string_value(json_object_get(request, "path"));
+	struct err err = { 0 };
+
+	if (strcmp(what, "drive_release") != 0 || !w->provider || !path ||
+	    !provider_path_free(w->provider, path, &err))
+		return false;
+	reply_err(reply, &err);
+	return true;
+}
+
 static const struct {
 	const char *what;
 	void (*fn)(struct work *w, const json_t *request, struct reply *reply);
@@ -260,7 +274,8 @@ static void request_do(struct work *w, json_t *request, struct reply *reply)
 		requests[k].fn(w, request, reply);
 		return;
 	}
-	if (drive_ask(&drives, what, request, reply))
+	if (refuse_release(w, what, request, reply) ||
+	    drive_ask(&drives, what, request, reply))
 		return;
 	if (!w->provider || w->cluster_closing)
 		reply_fail(reply, provider_knows(what) ? -ENODEV : -ENOSYS,

@@ -118,11 +118,11 @@ json_t *analysis_run_json(const struct m_run *run, double bound_us)
 	for (size_t i = 0; i < run->series_count; i++)
 		json_array_append_new(series,
 				      series_json(&run->series[i], bound_us));
-	return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:o}", "run", run->id,
+	return json_pack("{s:s,s:o,s:s,s:b,s:o,s:o,s:o,s:o}", "run", run->id,
 			 "title", text(run->title), "state", run->state,
-			 "reason", text(run->reason), "begun_us",
-			 count(run->begun_t_us), "ended_us",
-			 count(run->ended_t_us), "series", series);
+			 "unfinished", !model_run_over(run), "reason",
+			 text(run->reason), "begun_us", count(run->begun_t_us),
+			 "ended_us", count(run->ended_t_us), "series", series);
 }
 
 json_t *analysis_compare_json(const struct curve *a, const struct curve *b,

@@ -144,6 +144,7 @@ static int move_check(const struct provider *p, const struct p_vdisk *v,
 static void want(struct p_vdisk *v, const struct vdisk_policy *policy)
 {
 	v->wanted = !policy_same(&v->info.policy, policy);
+	v->move_err.code = 0;
 	v->want = *policy;
 	v->told = true;
 	tend_soon(v->provider);
@@ -178,6 +179,15 @@ static void ask_vdisk_set(struct provider *p, const json_t *request,
 	memory_write(p);
 	want(v, &policy);
 	reply_ok_with(reply, json_pack("{s:b}", "moves", v->wanted));
+}
+
+static void ask_vdisk_wait(struct provider *p, const json_t *request,
+			   struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+
+	if (v)
+		vdisk_wait(v, reply);
 }
 
 static void verified(int rc, const struct err *err, struct bdev *bdev,
@@ -398,6 +408,7 @@ static const struct {
 	{ "vdisk_create", ask_vdisk_create },
 	{ "vdisk_delete", ask_vdisk_delete },
 	{ "vdisk_set", ask_vdisk_set },
+	{ "vdisk_wait", ask_vdisk_wait },
 	{ "vdisk_verify", ask_vdisk_verify },
 	{ "fault", ask_fault },
 	{ "link_set", ask_link_set },

@@ -46,10 +46,52 @@ struct p_vdisk *vdisk_add(struct provider *p, const char *name)
 	return v;
 }
 
+void vdisk_wait(struct p_vdisk *v, struct reply *reply)
+{
+	struct p_wait *w = malloc(sizeof(*w));
+
+	id_assert(w);
+	*w = (struct p_wait) { .next = v->waits, .reply = reply };
+	v->waits = w;
+	tend_soon(v->provider);
+}
+
+void vdisk_waits_end(struct p_vdisk *v, int rc, const struct err *err)
+{
+	struct p_wait *w;
+
+	while ((w = v->waits)) {
+		v->waits = w->next;
+		if (rc)
+			reply_err(w->reply, err);
+		else
+			reply_ok(w->reply);
+		free(w);
+	}
+}
+
+void vdisk_waits_tend(struct p_vdisk *v)
+{
+	if (v->waits && !v->wanted && !v->moving && v->phase == PV_OPEN &&
+	    v->info.state != VDISK_MIGRATING)
+		vdisk_waits_end(v, v->move_err.code, &v->move_err);
+}
+
+/* One that is closed goes on when it is opened again. */
+static void waits_leave(struct p_vdisk *v, const char *why)
+{
+	struct err err;
+
+	err_set(&err, -ECANCELED, "%s %s before its change was done", v->name,
+		why);
+	vdisk_waits_end(v, err.code, &err);
+}
+
 void vdisk_remove(struct p_vdisk *v)
 {
 	struct p_vdisk **at = &v->provider->vdisks;
 
+	waits_leave(v, "was deleted");
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
@@ -336,6 +378,7 @@ void life_close(struct p_vdisk *v, life_done_fn *done, void *arg)
 	v->phase = PV_BUSY;
 	v->told = true;
 	snprintf(v->reason, sizeof(v->reason), "closed");
+	waits_leave(v, "was closed");
 	bdev_close(v->bdev, closed, l);
 	v->bdev = NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backend/provider/provider_priv.h"
 
@@ -202,6 +203,42 @@ static void scanned(void *arg)
 	memory_vdisks(p);
 	p->drive_serial = 1;
 	open_next(p);
+}
+
+/* The same node under another name is the same. */
+static bool path_same(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (!strcmp(a, b))
+		return true;
+	if (stat(a, &sa) || stat(b, &sb))
+		return false;
+	if (S_ISBLK(sa.st_mode) && S_ISBLK(sb.st_mode))
+		return sa.st_rdev == sb.st_rdev;
+	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+int provider_path_free(const struct provider *p, const char *path,
+		       struct err *err)
+{
+	for (size_t k = 0; k < p->domains; k++)
+		for (size_t d = 0; d < p->domain[k].drives; d++) {
+			const struct p_drive *drive = &p->domain[k].drive[d];
+
+			/* one that is not ours to use is nobody's here */
+			if ((!p->opening && !drive->drive) ||
+			    !path_same(drive->path, path))
+				continue;
+			return err_set(err, -EBUSY,
+				       "%s is drive %s:%s of cluster %s, which "
+				       "is open: take it out of the "
+				       "configuration, `agent stop`, then "
+				       "release it",
+				       path, drive->domain->name, drive->name,
+				       p->name);
+		}
+	return 0;
 }
 
 void provider_open(struct provider *p,

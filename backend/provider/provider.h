@@ -42,6 +42,9 @@ void provider_open(struct provider *p,
 void provider_close(struct provider *p, void (*closed)(void *arg), void *arg);
 
 const char *provider_name(const struct provider *p);
+/* -EBUSY with the remedy when the path is one of its drives. */
+int provider_path_free(const struct provider *p, const char *path,
+		       struct err *err);
 /* Emits cluster, policy and vdisk events, whole. */
 void provider_snapshot(struct provider *p);
 

@@ -87,6 +87,12 @@ enum p_phase {
 	PV_OPEN,
 };
 
+/* Who waits until a vDisk has come to rest. */
+struct p_wait {
+	struct p_wait *next;
+	struct reply *reply;
+};
+
 struct p_vdisk {
 	struct provider *provider;
 	struct p_vdisk *next;
@@ -103,6 +109,8 @@ struct p_vdisk {
 	bool verifying;
 	bool wanted; /* `want` is to be reached by migration */
 	struct vdisk_policy want;
+	struct p_wait *waits; /* for the end of what moves it */
+	struct err move_err;  /* of the last move; code 0: it got there */
 	uint64_t gone_ns[VDISK_MEMBERS_MAX];  /* when a member went; 0: there */
 	bool away[VDISK_MEMBERS_MAX];         /* its drive was not there then */
 	uint64_t tried_ns[VDISK_MEMBERS_MAX]; /* the last attempt to replace */
@@ -205,6 +213,11 @@ unsigned domains_there(const struct provider *p);
 struct p_vdisk *vdisk_find(const struct provider *p, const char *name);
 struct p_vdisk *vdisk_add(struct provider *p, const char *name);
 void vdisk_remove(struct p_vdisk *v);
+/* Answers when it has the policy wanted, or will not get it. */
+void vdisk_wait(struct p_vdisk *v, struct reply *reply);
+/* Answers all who wait, if nothing moves it any more. */
+void vdisk_waits_tend(struct p_vdisk *v);
+void vdisk_waits_end(struct p_vdisk *v, int rc, const struct err *err);
 /* done(rc, err, arg) once, later or now. */
 typedef void life_done_fn(int rc, const struct err *err, void *arg);
 void life_open(struct p_vdisk *v, life_done_fn *done, void *arg);

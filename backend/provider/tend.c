@@ -143,6 +143,8 @@ static void moved(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	(void)bdev;
 	v->moving = false;
 	v->told = true;
+	v->move_err = rc ? *err : (struct err) { 0 };
+	v->move_err.code = rc;
 	vdisk_policy_name(&m->policy, name, sizeof(name));
 	if (!rc)
 		tell_log(p, "info", "%s is %s now", v->name, name);
@@ -166,6 +168,7 @@ static void move_start(struct p_vdisk *v)
 
 	id_assert(m);
 	v->wanted = false;
+	v->move_err.code = 0;
 	m->vdisk = v;
 	m->policy = v->want;
 	rc = place_slots(p, v->name, &m->policy, v->info.size_bytes, m->slot,
@@ -173,6 +176,8 @@ static void move_start(struct p_vdisk *v)
 	if (rc) {
 		tell_log(p, "error", "%s stays as it is: %s", v->name,
 			 err.text);
+		v->move_err = err;
+		v->move_err.code = rc;
 		free(m);
 		return;
 	}
@@ -378,6 +383,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 	}
 	if (was == VDISK_MIGRATING && v->info.state != was)
 		p->tidy = true;
+	vdisk_waits_tend(v);
 	vdisk_tell(v, was, now);
 }
 

@@ -69,7 +69,7 @@ static const struct conf_member phase_members[] = {
 	END,
 };
 
-static const struct conf_member root_members[] = {
+const struct conf_member suite_members[] = {
 	{ "title", CONF_TEXT, NULL, true, 0, 0, NULL },
 	{ "summary", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ "interval_ms", CONF_INT, NULL, false, 100, 60000, NULL },
@@ -393,7 +393,7 @@ static int suite_read(const char *name, const struct workload_library *library,
 	}
 	if (r)
 		return r;
-	r = conf_object(config_root_setting(file), root_members, root, err);
+	r = conf_object(config_root_setting(file), suite_members, root, err);
 	if (r)
 		config_destroy(file);
 	return r;

@@ -15,6 +15,9 @@ struct suite {
 	json_t *phases; /* of the plan */
 };
 
+/* Of a suite's file; iodeck-workload(5) says what each is. */
+extern const struct conf_member suite_members[];
+
 /* Appends what one phase of the file becomes. `at` for errors. */
 int suite_phase(struct suite *s, const config_setting_t *at,
 		const json_t *given, struct err *err);

@@ -12,7 +12,7 @@
 #include "backend/conf.h"
 
 /* A workload's members as they may also stand in a suite. */
-extern const struct conf_member workload_members[];
+extern const struct conf_member workload_members[], matrix_members[];
 
 struct workload_library {
 	json_t *list; /* of workloads, in the order of files and in them */

@@ -60,6 +60,8 @@ int session_open(const char *path, struct session_reader **r,
 /* Next event, a new reference; 0, -ENODATA at the end, -EBADMSG for a line
  * that is no event (err has its number; reading can go on). */
 int session_next(struct session_reader *r, json_t **event, struct err *err);
+/* Whether a console is writing to it just now. */
+bool session_is_written(const char *path);
 /* Back to the start. */
 void session_rewind(struct session_reader *r);
 /* Times of the first and the last event, from the file's first and last two

@@ -49,6 +49,28 @@ has "$session" '.e == "close"' || die "the session has no orderly end"
 [ ! -e "$HOME/.local/state/iodeck" ] ||
   die "left: $(find "$HOME/.local/state/iodeck")"
 
+# iodeck-session(5) has every type and member seen: those of a type beside it,
+# deeper ones somewhere in the page.
+page=$SOURCE_DIR/man/iodeck-session.5
+marked() { # the words that .Cm marks
+  sed -n 's/^\.\(It \)\{0,1\}Cm //p' | tr -s ' ,;.()' '\n' | sort -u
+}
+events "$session" | jq -r '.e as $e | keys[] |
+  select(IN("e", "a", "i", "n", "t") | not) | $e + " " + .' |
+  sort -u >"$HOME/members"
+cut -d' ' -f1 "$HOME/members" | sort -u | while read -r type; do
+  awk -v want=".It Cm $type" '
+    /^\.It Cm/ || /^\.S[hs]/ { inside = $0 == want && !seen; seen += inside }
+    inside' "$page" | marked >"$HOME/page-of-$type"
+  sed -n "s/^$type //p" "$HOME/members" | comm -23 - "$HOME/page-of-$type" |
+    sed "s/^/iodeck-session(5): $type has no /"
+done >"$HOME/unnamed"
+events "$session" | jq -r 'del(.config?) | paths[-1] | strings' | sort -u |
+  { marked <"$page" >"$HOME/page"; comm -23 - "$HOME/page"; } |
+  sed 's/^/iodeck-session(5): nothing of /' >>"$HOME/unnamed"
+[ ! -s "$HOME/unnamed" ] || die "$(cat "$HOME/unnamed")"
+[ "$(wc -l <"$HOME/members")" -gt 60 ] || die "too few members to be true"
+
 # What was recorded is what was printed.
 want 0 iodeck show "$session" --json
 jq -e 'all(.series[0:3][]; (.points | length) == 10)' "$HOME/out" \

@@ -49,6 +49,12 @@ wait "$console"
 [ $? -eq 1 ] || die "a lost agent ends with status 1"
 grep -q "iodeck resume $session" "$HOME/second.err" ||
   die "how to go on is not said: $(cat "$HOME/second.err")"
+want 0 iodeck show "$session"
+said out ': unfinished: the record ends while it was running'
+said out "iodeck resume $session"
+want 0 iodeck show "$session" --json
+jq -e '.unfinished and .written == false and .torn_bytes == 0' "$HOME/out" \
+  >/dev/null || die "a cut session does not say so"
 want 0 iodeck resume "$session" --headless
 said out "session $session"
 sequence_is_whole "$session" || die "a gap or a double after the agent died"
@@ -57,6 +63,11 @@ has "$session" '.e == "run" and .resumed_from > 0' ||
 want 0 iodeck show "$session" --json
 jq -e '[.series[].points[]] | length >= 5' "$HOME/out" >/dev/null ||
   die "points are missing after the agent died"
+jq -e '.unfinished == false' "$HOME/out" >/dev/null ||
+  die "a session that was gone on with still says unfinished"
+head -c -40 "$session" >"$HOME/torn.jsonl.zst"
+want 0 iodeck show "$HOME/torn.jsonl.zst"
+said out 'bytes of the file were torn'
 [ "$(events "$session" | jq -s 'map(select(.e == "phase" and
   .kind == "max")) | length')" = 1 ] || die "the maximum was sought again"
 
@@ -69,6 +80,8 @@ until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
   die "no point began: $(cat "$HOME/third.err")"
 want 0 iodeck vdisk list
 said out '^db1 .* healthy'
+want 0 iodeck show "$session"
+said out 'is being written just now'
 want 1 iodeck vdisk delete db1
 said err 'another console owns the agent'
 want 0 iodeck stop

@@ -125,19 +125,17 @@ check_listed() {
   done | fault "named in no CMakeLists.txt"
 }
 
-# A folder's README names its public headers, alone or by their sub-folder.
+# A folder's README names its files, by their stem.
 check_readme() {
-  for folder in engine backend tui; do
+  for folder in engine backend tui bench conf man; do
     [ -f "$folder/README.md" ] || {
       echo "$folder/README.md:"
       continue
     }
-    files "$folder/**.h" | while read -r file; do
-      path=${file#"$folder"/}
-      case $path in
-      */* | *_impl.h | *_priv.h) ;;
-      *) grep -qE "\b${path%.h}\.[ch]" "$folder/README.md" || echo "$file:" ;;
-      esac
+    files "$folder/**.[ch]" "$folder/**.sh" "$folder/**.conf" \
+      "$folder/**.csv" "$folder/*.[1-8]" | while read -r file; do
+      stem=$(basename "$file")
+      grep -qw -- "${stem%.*}" "$folder/README.md" || echo "$file:"
     done
   done | fault "not in its folder's README.md"
 }

@@ -28,12 +28,6 @@ const struct m_point *run_point(const struct m_run *run, size_t *series)
 	return newest;
 }
 
-static bool run_over(const struct m_run *run)
-{
-	return !strcmp(run->state, "done") || !strcmp(run->state, "failed") ||
-	       !strcmp(run->state, "stopped");
-}
-
 /* Columns of the panel, by its width: where values end, and whether there is
  * room for every percentile. */
 struct grid {
@@ -193,7 +187,7 @@ static void draw_left(const struct scene *scene, struct canvas *c,
 	int x = g->r.x + (g->wide ? 14 : 9);
 	char a[FMT_MAX], b[FMT_MAX];
 
-	if (run_over(run))
+	if (model_run_over(run))
 		return;
 	label(c, g, y, "left");
 	if (y < g->r.h && (p->state == POINT_DONE || p->state == POINT_CUT))
@@ -319,7 +313,7 @@ static void draw_search(const struct scene *scene, struct canvas *c,
 						    r.h - y - 1 },
 				    ROLE_DIM, why);
 	}
-	if (run_over(run))
+	if (model_run_over(run))
 		return;
 	label(c, &g, r.h - 1, "run");
 	canvas_printf(c, r.x + (g.wide ? 14 : 9), r.y + r.h - 1, ROLE_TEXT,
@@ -410,8 +404,8 @@ static bool phase_measures(const struct m_run *run)
 {
 	const char *k = run->phase.kind;
 
-	return run_over(run) || run->phase.phase < 0 || !strcmp(k, "max") ||
-	       !strcmp(k, "point") || !strcmp(k, "ramp");
+	return model_run_over(run) || run->phase.phase < 0 ||
+	       !strcmp(k, "max") || !strcmp(k, "point") || !strcmp(k, "ramp");
 }
 
 static unsigned run_state_role(const char *state)
