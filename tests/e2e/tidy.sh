@@ -125,7 +125,8 @@ check_listed() {
   done | fault "named in no CMakeLists.txt"
 }
 
-# A folder's README names its files, by their stem.
+# A README names the files of its folder, by their stem: the top one's, or the
+# one beside them.
 check_readme() {
   for folder in engine backend tui bench conf man; do
     [ -f "$folder/README.md" ] || {
@@ -135,7 +136,8 @@ check_readme() {
     files "$folder/**.[ch]" "$folder/**.sh" "$folder/**.conf" \
       "$folder/**.csv" "$folder/*.[1-8]" | while read -r file; do
       stem=$(basename "$file")
-      grep -qw -- "${stem%.*}" "$folder/README.md" || echo "$file:"
+      cat "$folder/README.md" "$(dirname "$file")/README.md" 2>/dev/null |
+        grep -w -- "${stem%.*}" >/dev/null || echo "$file:"
     done
   done | fault "not in its folder's README.md"
 }
