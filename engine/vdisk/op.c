@@ -238,6 +238,17 @@ unsigned op_sources(const struct op *op, unsigned avoid)
 	return mask;
 }
 
+void op_bad_renew(struct op *op)
+{
+	const struct vset *vs = op->vs;
+
+	for (unsigned c = 0; c < vs->width; c++)
+		if (op->bad & 1u << c &&
+		    op->mio[c].bdev !=
+			    vs->member[geo_member(vs, op->row, c)].bdev)
+			op->bad &= ~(1u << c);
+}
+
 /* Its member has not failed since, nor has another taken the slot. */
 static bool mio_here(const struct mio *mio)
 {

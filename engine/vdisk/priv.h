@@ -289,6 +289,8 @@ unsigned op_readable(const struct op *op); /* mask of chunks */
 unsigned op_writable(const struct op *op);
 /* k readable chunks, data first, of what is not in avoid; 0: too few. */
 unsigned op_sources(const struct op *op, unsigned avoid);
+/* Who took the slot of a member that failed meanwhile has not been tried. */
+void op_bad_renew(struct op *op);
 void vset_pump(struct vset *vs);
 void req_release(struct req *req);    /* one operation of it ended */
 void req_unpark(struct vset *vs);     /* after a commit or a failure */

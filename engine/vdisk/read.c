@@ -84,25 +84,13 @@ static void recon_done(struct op *op)
 	read_repair(op);
 }
 
-/* Who took the slot of a member that failed meanwhile has not been tried. */
-static void bad_renew(struct op *op)
-{
-	const struct vset *vs = op->vs;
-
-	for (unsigned c = 0; c < vs->width; c++)
-		if (op->bad & 1u << c &&
-		    op->mio[c].bdev !=
-			    vs->member[geo_member(vs, op->row, c)].bdev)
-			op->bad &= ~(1u << c);
-}
-
 /* Each turn either ends or finds one more chunk bad: it comes to an end. */
 static void read_recon(struct op *op)
 {
 	struct vset *vs = op->vs;
 	unsigned mask;
 
-	bad_renew(op);
+	op_bad_renew(op);
 	mask = read_direct(op);
 
 	if (vs->failed) {

@@ -177,6 +177,7 @@ static void write_plan(struct op *op)
 	}
 	if (!op_scratch(op, write_plan))
 		return;
+	op_bad_renew(op);
 	mask = plan_choose(op);
 	if (mask == ~0u)
 		op_finish(op, -EIO);
