@@ -122,6 +122,8 @@ int model_on_sample(struct m_state *, const struct event_head *, struct m_in *);
 void model_run_mark(struct m_state *s, const char *text);
 /* done_share and left_s of the newest run, after time went on. */
 void model_run_time(struct m_state *s);
+/* Sums what is spent and what is to come, when a phase begins. */
+void model_run_sums(struct m_run *run, struct run_own *own);
 void model_runs_free(struct m_state *s);
 /* Run `id`, or NULL. */
 struct m_run *model_run_find(struct m_state *s, const char *id);

@@ -453,8 +453,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_and_sizes_come_out_as_asked),
-		cmocka_unit_test(
-			waiting_for_a_cpu_is_a_share_of_the_interval),
+		cmocka_unit_test(waiting_for_a_cpu_is_a_share_of_the_interval),
 		cmocka_unit_test(random_reaches_every_place_alike),
 		cmocka_unit_test(streams_split_the_footprint_and_wrap),
 		cmocka_unit_test(mixed_sizes_stay_in_their_stream),

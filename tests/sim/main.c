@@ -20,7 +20,7 @@
 #define SEED_SECONDS_MAX 300
 
 static const struct sim_client_ops *const layouts[] = { &sim_inplace_ops,
-						     &sim_log_ops };
+							&sim_log_ops };
 
 struct options {
 	const struct sim_client_ops *layout;
