@@ -443,12 +443,6 @@ COMMAND(do_stop)
 	return 0;
 }
 
-static bool is_over(const struct m_run *run)
-{
-	return !strcmp(run->state, "done") || !strcmp(run->state, "failed") ||
-	       !strcmp(run->state, "stopped");
-}
-
 /* The first phase that has not ended well. */
 static int resume_phase(const struct m_run *run)
 {
@@ -507,7 +501,7 @@ static void resume_ready(struct pending *p, const json_t *reply)
 	if (!run || !run->plan) {
 		outcome_say(&p->outcome, "attached; there is no run to go on "
 					 "with");
-	} else if (p->deck->hello_running && !is_over(run)) {
+	} else if (p->deck->hello_running && !model_run_over(run)) {
 		outcome_say(&p->outcome, "attached; the run goes on");
 		outcome_view(&p->outcome, "screen:run");
 	} else {

@@ -263,30 +263,6 @@ void prompt_open(struct ui *ui, const char *text)
 	on_redisplay();
 }
 
-static size_t put_utf8(char *out, unsigned ch)
-{
-	if (ch < 0x80) {
-		out[0] = (char)ch;
-		return 1;
-	}
-	if (ch < 0x800) {
-		out[0] = (char)(0xc0 | ch >> 6);
-		out[1] = (char)(0x80 | (ch & 0x3f));
-		return 2;
-	}
-	if (ch < 0x10000) {
-		out[0] = (char)(0xe0 | ch >> 12);
-		out[1] = (char)(0x80 | (ch >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (ch & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | ch >> 18);
-	out[1] = (char)(0x80 | (ch >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (ch >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (ch & 0x3f));
-	return 4;
-}
-
 /* A key as the bytes a terminal would send, for readline's bindings. */
 static size_t key_bytes(int key, char *out)
 {
@@ -313,7 +289,7 @@ static size_t key_bytes(int key, char *out)
 			memcpy(out, special[i].bytes, strlen(special[i].bytes));
 			return strlen(special[i].bytes);
 		}
-	return key < 0x110000 ? put_utf8(out, (unsigned)key) : 0;
+	return key < 0x110000 ? text_put(out, (unsigned)key) : 0;
 }
 
 static int leave(struct ui *ui)
@@ -349,7 +325,7 @@ static void paste(int key)
 		key = ' ';
 	if (key < 32 || key == 127 || key >= 0x110000)
 		return;
-	put_utf8(text, (unsigned)key);
+	text_put(text, (unsigned)key);
 	rl_insert_text(text);
 	on_redisplay();
 }

@@ -466,7 +466,7 @@ const struct cell *canvas_cell(const struct canvas *c, int x, int y)
 
 /* ---- reading ------------------------------------------------------------- */
 
-static size_t utf8_put(char *out, uint32_t ch)
+size_t text_put(char *out, uint32_t ch)
 {
 	if (ch < 0x80) {
 		out[0] = (char)ch;
@@ -507,7 +507,7 @@ char *canvas_dump(const struct canvas *c)
 			if (x && !cell->width &&
 			    canvas_cell(c, x - 1, y)->width == 2)
 				continue;
-			n += utf8_put(text + n, ch);
+			n += text_put(text + n, ch);
 			end = ch == ' ' ? end : n;
 		}
 		n = end;

@@ -115,6 +115,8 @@ uint32_t canvas_glyph(const struct canvas *c, const struct cell *cell);
 int text_columns(const char *text);
 /* Next code point; advances *text; '?' for what is malformed or a control. */
 uint32_t text_next(const char **text);
+/* Its inverse: puts a code point as 1 to 4 bytes, no NUL; returns how many. */
+size_t text_put(char *out, uint32_t ch);
 
 /* The whole as UTF-8 lines without trailing blanks; caller frees. */
 char *canvas_dump(const struct canvas *c);
