@@ -226,6 +226,7 @@ static bool stripe_read(struct vlog *v)
 		batch_io(v, &c->batch, s->comp[i], BDEV_READ, 0,
 			 seg_unit_off(v, s, i, c->stripe), c->buf[i], 0,
 			 v->label.unit_bytes);
+		v->stat.clean_read_bytes += v->label.unit_bytes;
 	}
 	batch_end(v, &c->batch);
 	c->phase = CLEAN_READ;

@@ -72,6 +72,19 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	segs_count(v, info);
 }
 
+void vlog_info_counts(const struct vlog_info *info, struct limit_counts *c)
+{
+	*c = (struct limit_counts) {
+		.user = info->user_bytes,
+		.log = info->log_bytes,
+		.destage = info->destage_bytes,
+		.bypass = info->bypass_bytes,
+		.clean = info->clean_bytes,
+		.snap = info->snap_bytes,
+		.clean_read = info->clean_read_bytes,
+	};
+}
+
 /* ---- invariants ---------------------------------------------------- */
 
 static int check_map(const struct vlog *v, uint64_t *live, struct err *err)

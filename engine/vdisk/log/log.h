@@ -16,6 +16,7 @@
 #ifndef ENGINE_VDISK_LOG_LOG_H
 #define ENGINE_VDISK_LOG_LOG_H
 
+#include "engine/vdisk/limit.h"
 #include "engine/vdisk/vdisk.h"
 
 enum vlog_codec { VLOG_RAW, VLOG_LZ4, VLOG_ZSTD };
@@ -97,12 +98,15 @@ struct vlog_info {
 	/* bytes written: by users, and to members by cause */
 	uint64_t user_bytes, log_bytes, destage_bytes, bypass_bytes,
 		clean_bytes, snap_bytes;
+	uint64_t clean_read_bytes;  /* from members, by the cleaner */
 	uint64_t user_stored_bytes; /* after compression */
 	uint64_t checkpoints, cleaned_segs;
 	uint64_t reads_degraded, reads_repaired, blocks_lost;
 	uint64_t replayed; /* records at the last open */
 };
 void vlog_info(struct bdev *vdisk, struct vlog_info *info);
+/* The bytes of it, as engine/vdisk/limit.h takes them. */
+void vlog_info_counts(const struct vlog_info *info, struct limit_counts *c);
 
 /* ---- for tests and the simulator ----------------------------------- */
 
