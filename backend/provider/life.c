@@ -347,8 +347,8 @@ static void parts_keep(struct p_vdisk *v)
 			continue;
 		part->drive = d;
 		part->epoch = v->info.epoch;
-		part->bytes =
-			slot_bytes(&v->info.policy, v->info.size_bytes, k);
+		part->bytes = vdisk_slot_bytes(
+			&v->info.policy, v->info.size_bytes, v->info.slots, k);
 		memcpy(part->component, slot->component,
 		       sizeof(part->component));
 		v->parts++;

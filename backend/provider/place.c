@@ -11,14 +11,6 @@
 #include "backend/event.h"
 #include "backend/provider/provider_priv.h"
 
-uint64_t slot_bytes(const struct vdisk_policy *policy, uint64_t size_bytes,
-		    unsigned index)
-{
-	if (index < (unsigned)policy->k + policy->m)
-		return vdisk_member_bytes(policy, size_bytes);
-	return VDISK_LABEL_BYTES;
-}
-
 /* The emptiest drive of a domain that has room; NULL: none. */
 static struct p_drive *domain_drive(const struct p_domain *dom, uint64_t bytes,
 				    const struct p_drive *but)
@@ -151,7 +143,8 @@ int place_slots(struct provider *p, const char *vdisk,
 	int rc = vdisk_policy_fit(&fit, (unsigned)p->domains, &needed, err);
 
 	for (k = 0; k < needed && !rc; k++) {
-		uint64_t bytes = slot_bytes(policy, size_bytes, k);
+		uint64_t bytes =
+			vdisk_slot_bytes(policy, size_bytes, needed, k);
 		struct p_drive *d =
 			drive_choose(p, slot, k, UINT32_MAX, NULL, bytes);
 
@@ -171,7 +164,8 @@ int place_slots(struct provider *p, const char *vdisk,
 int place_spare(struct provider *p, const struct vdisk_info *info,
 		unsigned index, struct vdisk_slot *slot, struct err *err)
 {
-	uint64_t bytes = slot_bytes(&info->policy, info->size_bytes, index);
+	uint64_t bytes = vdisk_slot_bytes(&info->policy, info->size_bytes,
+					  info->slots, index);
 	/* not the very drive it failed on */
 	struct p_drive *d = drive_choose(p, info->slot, info->slots, index,
 					 drive_find(p, info->slot[index].domain,

@@ -205,8 +205,6 @@ void place_undo(struct provider *p, const struct vdisk_slot *slot,
  * other member is in. -ENOSPC with the reason. */
 int place_spare(struct provider *p, const struct vdisk_info *info,
 		unsigned index, struct vdisk_slot *slot, struct err *err);
-uint64_t slot_bytes(const struct vdisk_policy *policy, uint64_t size_bytes,
-		    unsigned index);
 unsigned domains_there(const struct provider *p);
 
 /* ---- life.c ------------------------------------------------------------- */

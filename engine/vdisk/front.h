@@ -5,6 +5,7 @@
 #ifndef ENGINE_VDISK_FRONT_H
 #define ENGINE_VDISK_FRONT_H
 
+#include "engine/vdisk/layout.h"
 #include "engine/vdisk/priv.h"
 
 struct vdisk;
@@ -25,6 +26,7 @@ struct vreq { /* one io of the vDisk's user */
 
 struct vdisk {
 	struct bdev bdev;
+	const struct vdisk_layout_ops *layout;
 	struct vset *set;                     /* what the vDisk is */
 	struct migration *migration;          /* running */
 	struct migration *moving;             /* that, or one being prepared */
@@ -42,6 +44,18 @@ struct vdisk {
 	bool task_posted, close_asked, set_closed;
 	unsigned calls; /* replace, verify: told before it closes */
 };
+
+VDISK_HEAD_CHECK(vdisk);
+
+/* ---- the calls of vdisk.h ------------------------------------------------ */
+void inplace_create(struct reactor *r, const struct vdisk_spec *spec,
+		    vdisk_done_fn *done, void *arg);
+void inplace_open(struct reactor *r, const struct vdisk_spec *spec,
+		  vdisk_done_fn *done, void *arg);
+void inplace_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
+		     vdisk_done_fn *done, void *arg);
+int inplace_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
+			struct err *err);
 
 /* ---- vdisk.c ------------------------------------------------------------- */
 int vdisk_new(struct vset *vs, const struct vdisk_spec *spec, struct vdisk **vd,

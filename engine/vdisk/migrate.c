@@ -538,8 +538,8 @@ static void refused_task(struct task *task)
 	migrate_refuse(container_of(task, struct migration, task));
 }
 
-void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
-		   vdisk_done_fn *done, void *arg)
+void inplace_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
+		     vdisk_done_fn *done, void *arg)
 {
 	struct vdisk *vd = (struct vdisk *)vdisk;
 	struct vset *vs = vd->set;

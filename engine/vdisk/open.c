@@ -183,8 +183,8 @@ static void created(struct vset *vs, const struct err *err, void *arg)
 	opener_end(op);
 }
 
-void vdisk_create(struct reactor *r, const struct vdisk_spec *spec,
-		  vdisk_done_fn *done, void *arg)
+void inplace_create(struct reactor *r, const struct vdisk_spec *spec,
+		    vdisk_done_fn *done, void *arg)
 {
 	struct opener *op = opener_new(r, spec, done, arg);
 
@@ -519,8 +519,8 @@ static void opener_was_read(struct label_io *lio)
 		opener_choose(op);
 }
 
-void vdisk_open(struct reactor *r, const struct vdisk_spec *spec,
-		vdisk_done_fn *done, void *arg)
+void inplace_open(struct reactor *r, const struct vdisk_spec *spec,
+		  vdisk_done_fn *done, void *arg)
 {
 	struct opener *op = opener_new(r, spec, done, arg);
 
@@ -587,8 +587,8 @@ static void facts_fill(const struct label *l, struct vdisk_label_facts *facts)
 	}
 }
 
-int vdisk_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
-		      struct err *err)
+int inplace_label_probe(struct bdev *component, struct vdisk_label_facts *facts,
+			struct err *err)
 {
 	struct label_io lio;
 	bool done = false;

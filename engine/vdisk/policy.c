@@ -9,6 +9,8 @@
 
 #include "engine/vdisk/priv.h"
 
+#define LOG_UNIT_BYTES (128 * KIB)
+
 static unsigned policy_domains(const struct vdisk_policy *p)
 {
 	const unsigned width = p->k + p->m, labels = 2u * p->m + 1;
@@ -81,6 +83,14 @@ int vdisk_policy_check(const struct vdisk_policy *policy, struct err *err)
 	if (copy.k != policy->k || copy.m != policy->m)
 		return err_set(err, -EINVAL, "RAID-%d is not %u+%u",
 			       (int)policy->raid, policy->k, policy->m);
+	if (policy->layout > VDISK_LOG || policy->codec > VDISK_ZSTD)
+		return err_set(err, -EINVAL,
+			       "the layout is log or inplace, compression "
+			       "none, lz4 or zstd");
+	if (policy->layout == VDISK_INPLACE && policy->codec != VDISK_RAW)
+		return err_set(err, -EINVAL,
+			       "the in-place layout cannot compress; use "
+			       "layout log");
 	if (unit < 4 * KIB || unit > MIB || (unit & (unit - 1)))
 		return err_set(err, -EINVAL,
 			       "a stripe unit of %u bytes: it is a power of "
@@ -96,7 +106,9 @@ int vdisk_policy_fit(struct vdisk_policy *policy, unsigned domains,
 	unsigned needed;
 	int rc;
 
-	if (!policy->stripe_unit_bytes)
+	if (policy->layout == VDISK_LOG)
+		policy->stripe_unit_bytes = LOG_UNIT_BYTES;
+	else if (!policy->stripe_unit_bytes)
 		policy->stripe_unit_bytes = 64 * KIB;
 	rc = policy_fill(policy, domains, err);
 	if (rc)
@@ -128,8 +140,8 @@ uint32_t vdisk_policy_unit(const struct vdisk_policy *policy)
 	return policy->raid == RAID_1 ? 256 * KIB : policy->stripe_unit_bytes;
 }
 
-uint64_t vdisk_member_bytes(const struct vdisk_policy *policy,
-			    uint64_t size_bytes)
+uint64_t inplace_member_bytes(const struct vdisk_policy *policy,
+			      uint64_t size_bytes)
 {
 	const uint64_t unit = vdisk_policy_unit(policy);
 	const uint64_t row = unit * policy->k;

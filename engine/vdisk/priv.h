@@ -28,6 +28,9 @@
 int vdisk_policy_check(const struct vdisk_policy *policy, struct err *err);
 unsigned vdisk_policy_slots(const struct vdisk_policy *policy);
 uint32_t vdisk_policy_unit(const struct vdisk_policy *policy);
+/* What a data member holds, label included. */
+uint64_t inplace_member_bytes(const struct vdisk_policy *policy,
+			      uint64_t size_bytes);
 
 /* ---- requests and operations -------------------------------------------- */
 

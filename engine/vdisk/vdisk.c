@@ -277,9 +277,9 @@ static void replace_identity(struct replace *rp, const struct vdisk_slot *slot)
 	memcpy(rp->identity.component, slot->component, 64);
 }
 
-void vdisk_replace(struct bdev *vdisk, unsigned index,
-		   const struct vdisk_slot *slot, vdisk_done_fn *done,
-		   void *arg)
+static void inplace_replace(struct bdev *vdisk, unsigned index,
+			    const struct vdisk_slot *slot, vdisk_done_fn *done,
+			    void *arg)
 {
 	struct vdisk *vd = (struct vdisk *)vdisk;
 	struct replace *rp = calloc(1, sizeof(*rp));
@@ -302,7 +302,8 @@ void vdisk_replace(struct bdev *vdisk, unsigned index,
 	reactor_post(vdisk->reactor, &rp->task);
 }
 
-int vdisk_member_fail(struct bdev *vdisk, unsigned index, struct err *err)
+static int inplace_member_fail(struct bdev *vdisk, unsigned index,
+			       struct err *err)
 {
 	struct vdisk *vd = (struct vdisk *)vdisk;
 	struct vset *vs = vd->set;
@@ -321,7 +322,7 @@ int vdisk_member_fail(struct bdev *vdisk, unsigned index, struct err *err)
 	return 0;
 }
 
-void vdisk_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
+static void inplace_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
 {
 	struct vdisk *vd = (struct vdisk *)vdisk;
 
@@ -366,8 +367,8 @@ static void verify_done(struct vset *vs, int result)
 	vset_background(vs);
 }
 
-void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,
-		  void *arg)
+static void inplace_verify(struct bdev *vdisk, uint64_t *mismatches,
+			   vdisk_done_fn *done, void *arg)
 {
 	struct vdisk *vd = (struct vdisk *)vdisk;
 	struct vset *vs = vd->set;
@@ -419,7 +420,7 @@ static void info_state(const struct vdisk *vd, struct vdisk_info *info)
 		info->state = whole ? VDISK_HEALTHY : VDISK_DEGRADED;
 }
 
-void vdisk_info(struct bdev *vdisk, struct vdisk_info *info)
+static void inplace_info(struct bdev *vdisk, struct vdisk_info *info)
 {
 	const struct vdisk *vd = (const struct vdisk *)vdisk;
 	const struct vset *vs = vd->set;
@@ -546,6 +547,7 @@ int vdisk_new(struct vset *vs, const struct vdisk_spec *spec,
 		.align_bytes = vs->limits.align_bytes,
 		.io_max_bytes = 8 * MIB,
 	};
+	vd->layout = &vdisk_inplace;
 	vd->tracked_last = &vd->tracked;
 	vdisk_set_attach(vd, vs);
 	vd->changed = spec->changed;
@@ -553,3 +555,41 @@ int vdisk_new(struct vset *vs, const struct vdisk_spec *spec,
 	*out = vd;
 	return 0;
 }
+
+/* ---- the layout --------------------------------------------------------- */
+
+static uint64_t inplace_slot_bytes(const struct vdisk_policy *policy,
+				   uint64_t size_bytes, unsigned slots,
+				   unsigned index)
+{
+	if (index >= slots)
+		return 0;
+	if (index < (unsigned)policy->k + policy->m)
+		return inplace_member_bytes(policy, size_bytes);
+	return VDISK_LABEL_BYTES;
+}
+
+/* Nothing that grows with its size. */
+static uint64_t inplace_memory_bytes(const struct vdisk_policy *policy,
+				     uint64_t size_bytes, unsigned slots)
+{
+	(void)policy;
+	(void)size_bytes;
+	(void)slots;
+	return 0;
+}
+
+const struct vdisk_layout_ops vdisk_inplace = {
+	.name = "inplace",
+	.create = inplace_create,
+	.open = inplace_open,
+	.info = inplace_info,
+	.replace = inplace_replace,
+	.member_fail = inplace_member_fail,
+	.rebuild_limit = inplace_rebuild_limit,
+	.migrate = inplace_migrate,
+	.verify = inplace_verify,
+	.label_probe = inplace_label_probe,
+	.slot_bytes = inplace_slot_bytes,
+	.memory_bytes = inplace_memory_bytes,
+};

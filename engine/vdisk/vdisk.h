@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * vDisk: a bdev made of bdevs by a RAID policy. This header is what the rest
- * of the program sees of any layout; `inplace` is the first.
+ * of the program sees of either layout:
  *
- * A vDisk is n slots on n fault domains. Slots 0..width-1 are data members
- * (k data + m parity, or k copies), the others witnesses that hold a label
- * alone. Labels stand on L = max(width, 2m+1) domains; an epoch is durable once
- * on m+1 of them, and the vDisk opens only with L-m of those that the newest
- * epoch names (m+1 where L is 2m+1): the two always meet, so a member that was
- * left behind can never be read again.
+ *   in place  each block has its place; parity is brought along by reading
+ *             what it depends on (read-modify-write)
+ *   log       writes go to a mirrored log, later to full stripes elsewhere;
+ *             compressed and checksummed (log/README.md)
+ *
+ * A vDisk is n slots on n fault domains, n >= max(k + m, 2m + 1). In place,
+ * slots 0..width-1 are data members (k data + m parity, or k copies), the
+ * others witnesses that hold a label alone; in the log layout all hold data.
+ *
+ * In place, labels stand on L = max(width, 2m+1) domains; an epoch is durable
+ * once on m+1 of them, and the vDisk opens only with L-m of those that the
+ * newest epoch names (m+1 where L is 2m+1): the two always meet, so a member
+ * that was left behind can never be read again.
  *
  * A member that fails is closed at once (its slot's bdev is NULL when
  * changed() runs), so that its component may be opened again and given back.
@@ -26,12 +33,17 @@
 #define VDISK_LABEL_BYTES (1ull << 20) /* room before the data of a member */
 
 enum raid_level { RAID_0 = 0, RAID_1 = 1, RAID_5 = 5, RAID_6 = 6 };
+enum vdisk_layout { VDISK_INPLACE, VDISK_LOG };
+enum vdisk_codec { VDISK_RAW, VDISK_LZ4, VDISK_ZSTD };
 
 struct vdisk_policy {
 	enum raid_level raid;
 	uint8_t k, m; /* RAID-0: k stripes, m 0; RAID-1: k 1, m 1..3 (m+1
 			 copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2 */
-	uint32_t stripe_unit_bytes; /* 4 KiB to 1 MiB, power of two */
+	uint32_t stripe_unit_bytes; /* 4 KiB to 1 MiB, power of two; log
+				       layout: 128 KiB */
+	uint8_t layout;             /* enum vdisk_layout */
+	uint8_t codec;              /* enum vdisk_codec; in place: raw */
 };
 
 /*
@@ -43,12 +55,21 @@ struct vdisk_policy {
  */
 int vdisk_policy_fit(struct vdisk_policy *policy, unsigned domains,
 		     unsigned *domains_needed, struct err *err);
-/* Bytes a data member holds for a vDisk of this size, label included. */
-uint64_t vdisk_member_bytes(const struct vdisk_policy *policy,
-			    uint64_t size_bytes);
+/*
+ * Bytes that the component of a slot takes, labels included, in a vDisk of this
+ * size on so many slots. 0: there is no such vDisk.
+ */
+uint64_t vdisk_slot_bytes(const struct vdisk_policy *policy,
+			  uint64_t size_bytes, unsigned slots, unsigned index);
+/* Bytes of memory it takes when every block is written (log layout), beside
+ * what any vDisk takes. */
+uint64_t vdisk_memory_bytes(const struct vdisk_policy *policy,
+			    uint64_t size_bytes, unsigned slots);
 /* "RAID-5 4+1" */
 void vdisk_policy_name(const struct vdisk_policy *policy, char *buf,
 		       size_t len);
+const char *vdisk_layout_name(unsigned layout); /* "inplace", "log" */
+const char *vdisk_codec_name(unsigned codec);   /* "none", "lz4", "zstd" */
 
 enum member_role { MEMBER_DATA, MEMBER_WITNESS };
 enum member_state {
@@ -79,6 +100,30 @@ struct vdisk_slot {
 	enum member_state state;
 };
 
+/*
+ * Figures of the log layout; all 0 in place. Bytes are counted since it was
+ * opened. Write amplification is the sum of what was written to members by
+ * cause over user_bytes.
+ */
+struct vdisk_log_info {
+	uint64_t blocks_mapped; /* of 4 KiB: written, not discarded */
+	uint64_t stored_bytes;  /* what these take, compressed */
+	uint64_t space_bytes;   /* what segments can hold of such bytes */
+	uint64_t buffer_bytes, buffer_max_bytes; /* in the log alone */
+	double free_share;                       /* F: of slots for segments */
+	double log_fill;                         /* of zone slots in use */
+	double victim_live; /* u of segments cleaned lately */
+	uint64_t user_bytes, user_stored_bytes; /* before, after compression */
+	uint64_t zero_blocks; /* of users' writes: all zeros */
+	uint64_t log_bytes, destage_bytes, bypass_bytes, clean_bytes,
+		rebuild_bytes, checkpoint_bytes; /* written, by cause */
+	uint64_t checkpoints, segments_cleaned;
+	uint64_t reads_degraded, reads_repaired, reads_hedged;
+	uint64_t blocks_lost; /* reads of them fail */
+	uint64_t replayed;    /* records at the last opening */
+	double compliance;    /* share of stored bytes as the policy says */
+};
+
 struct vdisk_info {
 	char name[64];
 	uint8_t uuid[16];
@@ -96,6 +141,7 @@ struct vdisk_info {
 	/* Components a migration has left: closed, free to be deleted. */
 	unsigned retired;
 	struct vdisk_slot retired_slot[VDISK_MEMBERS_MAX];
+	struct vdisk_log_info log;
 };
 
 /* Called on the reactor after each change of state, never from a call in. */
@@ -105,7 +151,7 @@ struct vdisk_spec {
 	const char *cluster; /* identity checked at open */
 	const char *name;
 	uint64_t size_bytes;        /* create only; multiple of 4 KiB */
-	struct vdisk_policy policy; /* create only */
+	struct vdisk_policy policy; /* create; open: its layout alone */
 	struct vdisk_slot *slot;
 	unsigned slots;
 	vdisk_changed_fn *changed;
@@ -158,7 +204,13 @@ int vdisk_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
 void vdisk_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
 
 /*
- * Policy change by migration: copies to a new set of slots under the new
+ * Policy change. It never changes the layout (-ENOTSUP).
+ *
+ * Log layout: new writes follow the new policy at once, what is older is
+ * rewritten in the background; target->slot are empty components to be added
+ * where the new policy needs more (slots may be 0), `done` once all follows it.
+ *
+ * In place, by migration: copies to a new set of slots under the new
  * policy, then labels are swapped so that at any moment exactly one set is the
  * vDisk. Resumable: the target's labels say how far it got, and opening finds
  * it. I/O through the vDisk goes on (writes go to both). `done` once the new
@@ -172,7 +224,8 @@ void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
 		   vdisk_done_fn *done, void *arg);
 
 /*
- * Checks every stripe: recomputes parity, compares copies. Reports through
+ * Checks every stripe: recomputes parity, compares copies (log layout: and the
+ * checksum of every block, and repairs). Reports through
  * done: result 0 and *mismatches (of stripes), on an idle vDisk.
  */
 void vdisk_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,

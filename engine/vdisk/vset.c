@@ -37,8 +37,8 @@ static int member_fits(const struct vset *vs, const struct bdev *bdev,
 		       bool data, struct err *err)
 {
 	const struct bdev_limits *l = &bdev->limits;
-	const uint64_t need = data ? vdisk_member_bytes(&vs->label.policy,
-							vs->label.size_bytes)
+	const uint64_t need = data ? inplace_member_bytes(&vs->label.policy,
+							  vs->label.size_bytes)
 				   : VDISK_LABEL_BYTES;
 
 	if (l->size_bytes < need)
@@ -118,7 +118,7 @@ int vset_new(struct reactor *r, const struct label *label,
 	vs->width = vs->k + vs->m;
 	vs->slots = label->slots;
 	vs->unit = vdisk_policy_unit(&label->policy);
-	vs->rows = (vdisk_member_bytes(&label->policy, label->size_bytes) -
+	vs->rows = (inplace_member_bytes(&label->policy, label->size_bytes) -
 		    VDISK_LABEL_BYTES) /
 		   vs->unit;
 	vs->resync_rows = label->resync_rows;

@@ -108,9 +108,8 @@ static unsigned slots_fill(struct world *w, const struct vdisk_policy *policy,
 			assert_int_equal(
 				drive_component_create(
 					w->drive[i], "db1",
-					i < width ? vdisk_member_bytes(
-							    policy, SIZE_BYTES)
-						  : VDISK_LABEL_BYTES,
+					vdisk_slot_bytes(policy, SIZE_BYTES,
+							 slots, i),
 					NULL),
 				0);
 		assert_int_equal(drive_component_open(w->drive[i], "db1",
@@ -197,6 +196,26 @@ static void content(struct world *w, unsigned version, bool write)
 	reactor_buf_free(w->r, buf, PIECE_BYTES);
 }
 
+/* What the labels say to who does not open them. */
+static void probe(struct world *w, const struct vdisk_policy *policy)
+{
+	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
+	const unsigned slots = slots_fill(w, policy, slot, DRIVES, false);
+
+	for (unsigned i = 0; i < slots; i++) {
+		struct vdisk_label_facts facts;
+
+		assert_int_equal(vdisk_label_probe(slot[i].bdev, &facts, NULL),
+				 0);
+		assert_string_equal(facts.name, "db1");
+		assert_int_equal(facts.size_bytes, SIZE_BYTES);
+		assert_int_equal(facts.slots, slots);
+		assert_memory_equal(&facts.policy, policy, sizeof(*policy));
+		bdev_close(slot[i].bdev, on_closed, w);
+		until(w);
+	}
+}
+
 static void verify(struct world *w)
 {
 	uint64_t mismatches = 1;
@@ -208,20 +227,28 @@ static void verify(struct world *w)
 }
 
 /* Written, opened again and read, also without a member; rewritten then. */
-static void test_level(enum raid_level raid, unsigned k, unsigned m)
+static void test_layout(enum raid_level raid, unsigned k, unsigned m,
+			enum vdisk_layout layout)
 {
-	const struct vdisk_policy policy = { .raid = raid,
-					     .k = (uint8_t)k,
-					     .m = (uint8_t)m,
-					     .stripe_unit_bytes = 64 * KIB };
+	const bool log = layout == VDISK_LOG;
+	const struct vdisk_policy policy = {
+		.raid = raid,
+		.k = (uint8_t)k,
+		.m = (uint8_t)m,
+		.stripe_unit_bytes = log ? 128 * KIB : 64 * KIB,
+		.layout = (uint8_t)layout,
+		.codec = log ? VDISK_LZ4 : VDISK_RAW,
+	};
 	struct world w;
 
 	world_open(&w);
 	vdisk_start(&w, &policy, DRIVES, true);
 	content(&w, 1, true);
-	verify(&w);
+	if (!log)
+		verify(&w);
 	content(&w, 1, false);
 	vdisk_stop(&w);
+	probe(&w, &policy);
 	vdisk_start(&w, &policy, DRIVES, false);
 	content(&w, 1, false);
 	vdisk_stop(&w);
@@ -237,6 +264,12 @@ static void test_level(enum raid_level raid, unsigned k, unsigned m)
 		vdisk_stop(&w);
 	}
 	world_close(&w);
+}
+
+static void test_level(enum raid_level raid, unsigned k, unsigned m)
+{
+	test_layout(raid, k, m, VDISK_INPLACE);
+	test_layout(raid, k, m, VDISK_LOG);
 }
 
 static void test_raid0(void **state)

@@ -71,7 +71,7 @@ static void test_unit(void **state)
 	assert_int_equal(vdisk_policy_fit(&p, 6, NULL, NULL), -EINVAL);
 	p.stripe_unit_bytes = MIB;
 	assert_int_equal(vdisk_policy_fit(&p, 6, NULL, NULL), 0);
-	assert_int_equal(vdisk_member_bytes(&p, 2 * MIB + 4096),
+	assert_int_equal(vdisk_slot_bytes(&p, 2 * MIB + 4096, 6, 0),
 			 VDISK_LABEL_BYTES + 2 * MIB);
 }
 

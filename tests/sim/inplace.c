@@ -47,8 +47,9 @@ static uint32_t inplace_sick(struct sim_client *c);
 static bool inplace_tolerates(struct sim_client *c, uint32_t mask);
 
 static const struct vdisk_policy policies[] = {
-	{ RAID_1, 1, 1, 0 }, { RAID_5, 2, 1, 0 }, { RAID_1, 1, 2, 0 },
-	{ RAID_6, 4, 2, 0 }, { RAID_5, 4, 1, 0 }, { RAID_0, 2, 0, 0 },
+	{ .raid = RAID_1, .k = 1, .m = 1 }, { .raid = RAID_5, .k = 2, .m = 1 },
+	{ .raid = RAID_1, .k = 1, .m = 2 }, { .raid = RAID_6, .k = 4, .m = 2 },
+	{ .raid = RAID_5, .k = 4, .m = 1 }, { .raid = RAID_0, .k = 2, .m = 0 },
 };
 
 static struct inplace *inplace_of(struct sim_client *c)

@@ -131,7 +131,9 @@ static unsigned slots_open(struct world *w, unsigned mask,
 	return n;
 }
 
-static const struct vdisk_policy mirror = { RAID_1, 1, 1, 4096 };
+static const struct vdisk_policy mirror = {
+	.raid = RAID_1, .k = 1, .m = 1, .stripe_unit_bytes = 4096
+};
 
 static void mirror_create(struct world *w, unsigned m)
 {

@@ -37,6 +37,7 @@
 #define ENGINE_VDISK_LOG_IMPL_H
 
 #include "engine/vdisk/ec.h"
+#include "engine/vdisk/layout.h"
 #include "engine/vdisk/log/codec.h"
 #include "engine/vdisk/log/format.h"
 #include "engine/vdisk/log/log.h"
@@ -455,6 +456,7 @@ struct recovery;
 
 struct vlog {
 	struct bdev bdev;
+	const struct vdisk_layout_ops *layout;
 	struct reactor *r;
 	enum vlog_state state;
 	struct fmt_label label; /* what all components agree on */

@@ -270,6 +270,7 @@ int vlog_new(struct reactor *r, const struct fmt_label *label, const char *name,
 	v->crc_seed = codec_crc(v->uuid, 16);
 	for (unsigned i = 0; i < v->n; i++)
 		facts_fill(v, i);
+	v->layout = &vdisk_log;
 	bdev_init(&v->bdev, &vlog_ops, r, name);
 	v->bdev.limits = (struct bdev_limits) {
 		.size_bytes = label->size_blocks * FMT_BLOCK,
