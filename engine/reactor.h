@@ -171,6 +171,8 @@ void reactor_file_unregister(struct reactor *r, int index);
  * Freed with the length they were made with.
  */
 void *reactor_buf_alloc(struct reactor *r, size_t len);
+/* The same, holding whatever was there before. */
+void *reactor_buf_alloc_raw(struct reactor *r, size_t len);
 void reactor_buf_free(struct reactor *r, void *buf, size_t len);
 
 /*

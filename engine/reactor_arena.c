@@ -88,12 +88,19 @@ static void *arena_alloc(struct arena *arena, size_t len)
 	return arena->base + page * PAGE;
 }
 
-void *reactor_buf_alloc(struct reactor *r, size_t len)
+void *reactor_buf_alloc_raw(struct reactor *r, size_t len)
 {
 	void *buf = arena_alloc(&r->arena, len);
 
 	if (!buf)
 		buf = aligned_alloc(PAGE, (len + PAGE - 1) / PAGE * PAGE);
+	return buf;
+}
+
+void *reactor_buf_alloc(struct reactor *r, size_t len)
+{
+	void *buf = reactor_buf_alloc_raw(r, len);
+
 	if (buf)
 		memset(buf, 0, len);
 	return buf;

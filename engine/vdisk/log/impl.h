@@ -59,6 +59,7 @@ struct vlog;
 struct lbuf {
 	uint8_t *data;
 	uint32_t refs;
+	bool clean; /* zeroed once */
 	struct bufpool *pool;
 	struct lbuf *next;
 };

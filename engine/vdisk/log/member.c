@@ -28,7 +28,9 @@ int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
 	for (uint32_t i = 0; i < count; i++) {
 		struct lbuf *b = &p->all[i];
 
-		b->data = reactor_buf_alloc(r, len);
+		/* Zeroed as it is first handed out: an opening that dies early
+		 * does not pay for what it never came to use. */
+		b->data = reactor_buf_alloc_raw(r, len);
 		if (!b->data)
 			return -ENOMEM;
 		b->pool = p;
@@ -56,6 +58,9 @@ struct lbuf *lbuf_get(struct bufpool *p)
 	p->free = b->next;
 	p->used++;
 	b->refs = 1;
+	if (!b->clean)
+		memset(b->data, 0, p->len);
+	b->clean = true;
 	return b;
 }
 
