@@ -6,9 +6,9 @@
  *   sector --> newest --> older --> older     volatile
  *     \------> durable
  *
- * A power cut leaves any of them, sector by sector. A handle (bdev) is a
- * connection: it dies when the drive goes or the owner crashes, and never
- * touches the drive again.
+ * A power cut leaves any of them, sector by sector, and may shear one. A handle
+ * (bdev) is a connection: it dies when the drive goes or the owner crashes, and
+ * never touches the drive again.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +23,14 @@ struct version {
 	uint8_t data[SIM_SECTOR];
 };
 
-struct rot { /* a sector that is not what it should be */
+/* A sector that does not durably hold what it should. */
+struct rot {
 	struct rot *next;
 	uint64_t sector;
 	uint8_t right[SIM_SECTOR];
 };
+
+enum { BAD = 1, SHORN };
 
 struct sim_media {
 	uint8_t *durable;
@@ -35,6 +38,7 @@ struct sim_media {
 	uint64_t *dirty;         /* sectors with a chain */
 	size_t dirties, dirty_room;
 	uint8_t *bad; /* by sector: reads fail */
+	struct version *spare;
 	struct rot *rot;
 	uint64_t seq;
 };
@@ -73,14 +77,34 @@ int sim_drive_init(struct sim_drive *d, struct sim *sim, unsigned index,
 	return m->durable && m->newest && m->bad ? 0 : -ENOMEM;
 }
 
+static struct version *version_get(struct sim_media *m)
+{
+	struct version *v = m->spare;
+
+	if (v)
+		m->spare = v->older;
+	else
+		v = malloc(sizeof(*v));
+	id_assert(v);
+	return v;
+}
+
+/* This one and all older ones. */
+static void versions_put(struct sim_media *m, struct version *v)
+{
+	while (v) {
+		struct version *older = v->older;
+
+		v->older = m->spare;
+		m->spare = v;
+		v = older;
+	}
+}
+
 static void chain_free(struct sim_media *m, uint64_t s)
 {
-	while (m->newest[s]) {
-		struct version *v = m->newest[s];
-
-		m->newest[s] = v->older;
-		free(v);
-	}
+	versions_put(m, m->newest[s]);
+	m->newest[s] = NULL;
 }
 
 static void dirty_all_free(struct sim_media *m)
@@ -111,6 +135,12 @@ void sim_drive_fini(struct sim_drive *d)
 		return;
 	dirty_all_free(m);
 	rot_free(d);
+	while (m->spare) {
+		struct version *v = m->spare;
+
+		m->spare = v->older;
+		free(v);
+	}
 	free(m->dirty);
 	free(m->durable);
 	free(m->newest);
@@ -138,16 +168,14 @@ static struct rot **rot_find(struct sim_media *m, uint64_t s)
 	return at;
 }
 
-/* Whatever was wrong with a sector is gone once it is written. */
+/* Whatever was wrong with a sector is gone once it is durably written. */
 static void damage_clear(struct sim_drive *d, uint64_t s)
 {
 	struct sim_media *m = d->media;
 	struct rot **at, *rot;
 
-	if (m->bad[s]) {
-		m->bad[s] = 0;
-		d->bad--;
-	}
+	d->bad -= m->bad[s] == BAD;
+	m->bad[s] = 0;
 	if (!d->rotten)
 		return;
 	at = rot_find(m, s);
@@ -173,12 +201,12 @@ static void dirty_add(struct sim_media *m, uint64_t s)
 static void land(struct sim_drive *d, uint64_t s, const uint8_t *data)
 {
 	struct sim_media *m = d->media;
-	struct version *v = calloc(1, sizeof(*v));
+	struct version *v = version_get(m);
 
-	id_assert(v);
-	damage_clear(d, s);
 	if (data)
 		memcpy(v->data, data, SIM_SECTOR);
+	else
+		memset(v->data, 0, SIM_SECTOR);
 	v->seq = ++m->seq;
 	if (!m->newest[s])
 		dirty_add(m, s);
@@ -186,21 +214,26 @@ static void land(struct sim_drive *d, uint64_t s, const uint8_t *data)
 	m->newest[s] = v;
 }
 
-/* The chain's newest of at most seq becomes durable. */
-static void sector_flush(struct sim_media *m, uint64_t s, uint64_t seq)
+static void durable_set(struct sim_drive *d, uint64_t s, const uint8_t *data)
 {
-	struct version **at = &m->newest[s];
+	damage_clear(d, s);
+	if (data)
+		memcpy(durable(d->media, s), data, SIM_SECTOR);
+	else
+		memset(durable(d->media, s), 0, SIM_SECTOR);
+}
+
+/* The chain's newest of at most seq becomes durable. */
+static void sector_flush(struct sim_drive *d, uint64_t s, uint64_t seq)
+{
+	struct version **at = &d->media->newest[s];
 
 	while (*at && (*at)->seq > seq)
 		at = &(*at)->older;
 	if (*at)
-		memcpy(durable(m, s), (*at)->data, SIM_SECTOR);
-	while (*at) {
-		struct version *v = *at;
-
-		*at = v->older;
-		free(v);
-	}
+		durable_set(d, s, (*at)->data);
+	versions_put(d->media, *at);
+	*at = NULL;
 }
 
 static void dirty_sweep(struct sim_media *m)
@@ -213,11 +246,55 @@ static void dirty_sweep(struct sim_media *m)
 	m->dirties = keep;
 }
 
-static void media_flush(struct sim_media *m, uint64_t seq)
+static void media_flush(struct sim_drive *d, uint64_t seq)
 {
+	struct sim_media *m = d->media;
+
 	for (size_t i = 0; i < m->dirties; i++)
-		sector_flush(m, m->dirty[i], seq);
+		sector_flush(d, m->dirty[i], seq);
 	dirty_sweep(m);
+}
+
+/*
+ * A sector that was being written when the power went: the one half new, the
+ * other old, or unreadable, until it is written again. That was never
+ * acknowledged, so it costs nothing of the budget. What is there already stays
+ * whole where the same is written over it: a repair of what lies around.
+ */
+static void sector_shear(struct sim_drive *d, uint64_t s)
+{
+	struct sim_media *m = d->media;
+	const struct version *v = m->newest[s];
+
+	if (m->bad[s] || (d->rotten && *rot_find(m, s)) ||
+	    !memcmp(v->data, durable(m, s), SIM_SECTOR))
+		return;
+	d->sim->stats.shorn++;
+	if (sim_below(d->sim, 3) == 0 &&
+	    !d->sim->client->ops->hot(d->sim->client, s * SIM_SECTOR, 1))
+		m->bad[s] = SHORN;
+	else
+		memcpy(durable(m, s), v->data, SIM_SECTOR / 2);
+	chain_free(m, s);
+}
+
+/* One or two, rather among the first: what stands there matters most. */
+static void media_shear(struct sim_drive *d)
+{
+	struct sim_media *m = d->media;
+	uint64_t first = 0;
+
+	if (!d->sim->client->promise.checksums || !m->dirties ||
+	    sim_below(d->sim, 2))
+		return;
+	for (size_t i = 1; i < m->dirties; i++)
+		if (m->dirty[i] < m->dirty[first])
+			first = i;
+	if (sim_below(d->sim, 2))
+		sector_shear(d, m->dirty[first]);
+	first = sim_below(d->sim, m->dirties);
+	if (m->newest[m->dirty[first]])
+		sector_shear(d, m->dirty[first]);
 }
 
 /*
@@ -243,10 +320,16 @@ static void media_cut(struct sim_drive *d)
 		while (v && pick--)
 			v = v->older;
 		if (v)
-			memcpy(durable(m, s), v->data, SIM_SECTOR);
+			durable_set(d, s, v->data);
 		chain_free(m, s);
 	}
 	m->dirties = 0;
+}
+
+static void power_cut(struct sim_drive *d)
+{
+	media_shear(d);
+	media_cut(d);
 }
 
 /* ---- damage -------------------------------------------------------------- */
@@ -282,8 +365,8 @@ void sim_drive_damage(struct sim_drive *d, struct sim_range range, bool rot)
 	for (uint64_t s = range.off / SIM_SECTOR;
 	     s < (range.off + range.len) / SIM_SECTOR; s++) {
 		if (!rot) {
-			d->bad += !m->bad[s];
-			m->bad[s] = 1;
+			d->bad += m->bad[s] != BAD;
+			m->bad[s] = BAD;
 			continue;
 		}
 		memcpy(right, visible(m, s), SIM_SECTOR);
@@ -340,9 +423,18 @@ static void write_land(struct sim_drive *d, const struct io *io,
 
 static void write_durable(struct sim_drive *d, const struct io *io)
 {
-	for (uint64_t i = 0; i < io->len / SIM_SECTOR; i++)
-		sector_flush(d->media, io->off / SIM_SECTOR + i, UINT64_MAX);
-	dirty_sweep(d->media);
+	struct sim_media *m = d->media;
+	bool sweep = false;
+
+	for (uint64_t i = 0; i < io->len / SIM_SECTOR; i++) {
+		const uint64_t s = io->off / SIM_SECTOR + i;
+
+		sweep |= m->newest[s] != NULL;
+		chain_free(m, s);
+		durable_set(d, s, io_sector(io, i));
+	}
+	if (sweep)
+		dirty_sweep(m);
 }
 
 /* Acknowledged, and not there; or there, at another place. */
@@ -429,9 +521,11 @@ static int drive_read(struct sim_drive *d, const struct io *io)
 	const uint64_t first = io->off / SIM_SECTOR;
 
 	for (uint64_t i = 0; i < io->len / SIM_SECTOR; i++) {
-		if (m->bad[first + i]) {
-			d->struck = true;
-			d->read_clock = oracle_clock(d->sim->oracle);
+		if (m->bad[first + i] && !m->newest[first + i]) {
+			if (m->bad[first + i] == BAD) {
+				d->struck = true;
+				d->read_clock = oracle_clock(d->sim->oracle);
+			}
 			return -EIO;
 		}
 		memcpy((uint8_t *)io->buf + i * SIM_SECTOR,
@@ -450,12 +544,13 @@ static int drive_do(struct sim_drive *d, const struct flight *f)
 	case BDEV_READ:
 		return drive_read(d, io);
 	case BDEV_FLUSH:
-		media_flush(d->media, f->seq);
+		media_flush(d, f->seq);
 		return 0;
 	default:
-		write_land(d, io, 100);
 		if (io->flags & BDEV_FUA)
 			write_durable(d, io);
+		else
+			write_land(d, io, 100);
 		return 0;
 	}
 }
@@ -605,7 +700,7 @@ void sim_drive_leave(struct sim_drive *d, bool power)
 	d->once = SIM_ONCE_NONE;
 	drive_kill(d);
 	if (power)
-		media_cut(d);
+		power_cut(d);
 }
 
 void sim_drive_return(struct sim_drive *d)
@@ -625,7 +720,7 @@ void sim_drive_crash(struct sim_drive *d, bool power)
 	d->handle = NULL;
 	d->hurt = false;
 	if (power && !d->away)
-		media_cut(d);
+		power_cut(d);
 }
 
 bool sim_drive_stuck(const struct sim_drive *d)

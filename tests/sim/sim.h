@@ -160,7 +160,7 @@ const struct sim_profile *sim_profile_find(const char *name); /* or NULL */
 
 struct sim_stats {
 	uint64_t seeds, turns, crashes, power_cuts, opens, open_crashes, closes;
-	uint64_t leaves, returns, onces, damaged, reads, writes, flushes;
+	uint64_t leaves, returns, onces, damaged, shorn, reads, writes, flushes;
 	uint64_t rebuilds, moves;
 };
 

@@ -61,6 +61,12 @@ void recover_fail(struct vlog *v, int code)
 
 void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len)
 {
+	recover_read_to(v, member, off, 0, len);
+}
+
+void recover_read_to(struct vlog *v, unsigned member, uint64_t off,
+		     uint32_t buf_off, uint32_t len)
+{
 	struct recovery *rv = v->recovery;
 
 	if (rv->buf->refs > 1) { /* a stuck drive may still write to it */
@@ -74,7 +80,8 @@ void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len)
 		}
 	}
 	batch_begin(&rv->batch, NULL);
-	batch_io(v, &rv->batch, member, BDEV_READ, 0, off, rv->buf, 0, len);
+	batch_io(v, &rv->batch, member, BDEV_READ, 0, off, rv->buf, buf_off,
+		 len);
 	batch_end(v, &rv->batch);
 	rv->waiting = true;
 }

@@ -20,7 +20,7 @@ struct found_zone {
 
 struct found_rec {
 	uint32_t zone; /* index + 1; 0: none */
-	uint32_t pos_blocks;
+	uint32_t pos_blocks, len;
 	uint32_t copies; /* bits of the zone's members */
 };
 
@@ -45,6 +45,8 @@ struct recovery {
 	uint32_t zones, zones_room;
 	uint32_t at_zone, at_copy;
 	uint64_t pos, window_len;
+	bool by_block; /* the window could not be read in one */
+	uint64_t block;
 	struct found_rec *rec;
 	uint64_t recs_room;
 	uint64_t claimed_durable, claimed_at;
@@ -57,6 +59,9 @@ void recover_fail(struct vlog *v, int code);
 /* From the start, without those lost since; false: too few, or too often. */
 bool recover_again(struct vlog *v);
 void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len);
+/* To buf_off of the buffer; what else is in it stays if it can. */
+void recover_read_to(struct vlog *v, unsigned member, uint64_t off,
+		     uint32_t buf_off, uint32_t len);
 void recover_headers_step(struct vlog *v);
 void recover_scan_step(struct vlog *v);
 void recover_replay_step(struct vlog *v);

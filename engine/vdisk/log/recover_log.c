@@ -142,6 +142,7 @@ static void rec_note(struct vlog *v, const struct fmt_record *r, uint64_t pos)
 		return;
 	f->zone = rv->at_zone + 1;
 	f->pos_blocks = (uint32_t)(pos / FMT_BLOCK);
+	f->len = r->hdr_len + r->pay_len;
 	f->copies |= 1u << rv->at_copy;
 }
 
@@ -174,6 +175,48 @@ static uint64_t window_parse(struct vlog *v)
 	return pos;
 }
 
+static uint64_t scan_off(const struct vlog *v)
+{
+	const struct recovery *rv = v->recovery;
+	const struct fmt_zone *h = &rv->zone[rv->at_zone].h;
+
+	return zone_slot_off(v, h->slot[rv->at_copy]) + rv->pos;
+}
+
+/*
+ * One sector that cannot be read, where the power went while it was written,
+ * must not hide the records around it: it may be the same on every member.
+ * What is not read is as if it were empty. False: the window is over.
+ */
+static bool scan_by_block(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	const unsigned comp = rv->zone[rv->at_zone].h.comp[rv->at_copy];
+
+	if (!v->member[comp].alive) {
+		rv->by_block = false;
+		return false;
+	}
+	if (!rv->by_block) {
+		if (!rv->batch.failed)
+			return false;
+		rv->by_block = true;
+		rv->block = 0;
+		memset(rv->buf->data, 0, rv->window_len);
+	} else {
+		if (rv->batch.failed)
+			memset(rv->buf->data + rv->block, 0, FMT_BLOCK);
+		rv->block += FMT_BLOCK;
+	}
+	if (rv->block < rv->window_len) {
+		recover_read_to(v, comp, scan_off(v) + rv->block,
+				(uint32_t)rv->block, FMT_BLOCK);
+		return true;
+	}
+	rv->by_block = false;
+	return false;
+}
+
 void recover_scan_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
@@ -181,9 +224,9 @@ void recover_scan_step(struct vlog *v)
 
 	if (rv->waiting) {
 		rv->waiting = false;
-		if (rv->batch.failed)
-			rv->pos += rv->window_len;
-		else
+		if (scan_by_block(v))
+			return;
+		if (v->member[rv->zone[rv->at_zone].h.comp[rv->at_copy]].alive)
 			rv->pos = window_parse(v);
 	}
 	for (;;) {
@@ -207,11 +250,8 @@ void recover_scan_step(struct vlog *v)
 	}
 	len = v->label.zone_bytes - rv->pos;
 	rv->window_len = len < WINDOW ? len : WINDOW;
-	recover_read(
-		v, rv->zone[rv->at_zone].h.comp[rv->at_copy],
-		zone_slot_off(v, rv->zone[rv->at_zone].h.slot[rv->at_copy]) +
-			rv->pos,
-		(uint32_t)rv->window_len);
+	recover_read(v, rv->zone[rv->at_zone].h.comp[rv->at_copy], scan_off(v),
+		     (uint32_t)rv->window_len);
 }
 
 /* ---- replay -------------------------------------------------------- */
@@ -252,14 +292,13 @@ static bool replay_read(struct vlog *v)
 	const struct found_rec *f = replay_rec(rv, v);
 	const struct fmt_zone *h = &rv->zone[f->zone - 1].h;
 	const uint64_t pos = (uint64_t)f->pos_blocks * FMT_BLOCK;
-	const uint64_t room = v->label.zone_bytes - pos;
 
 	for (unsigned c = 0; c < h->copies; c++) {
 		if (!(f->copies & 1u << c) || rv->copy_tried & 1u << c ||
 		    !v->member[h->comp[c]].alive)
 			continue;
 		rv->copy_tried |= 1u << c;
-		rv->window_len = room < FMT_RECORD_MAX ? room : FMT_RECORD_MAX;
+		rv->window_len = f->len;
 		recover_read(v, h->comp[c], zone_slot_off(v, h->slot[c]) + pos,
 			     (uint32_t)rv->window_len);
 		return true;
