@@ -64,9 +64,16 @@ static void disk_io_fired(struct timer *t)
 	struct io *io = q->io;
 	int result = 0;
 
+	if (d->stuck) /* until disk_unstick() */
+		return;
 	disk_io_unlink(d, q);
 	free(q);
-	if (d->away) {
+	if (d->fail) {
+		result = d->fail;
+	} else if (io->op == BDEV_READ && io->off < d->bad[1] &&
+		   io->off + io->len > d->bad[0]) {
+		result = -EIO;
+	} else if (d->away) {
 		if (io->op == BDEV_WRITE && rng_below(&d->rig->rng, 3) == 0)
 			sectors_write(d, io, true, true);
 		result = -ENODEV;
@@ -98,8 +105,9 @@ static void disk_submit(struct bdev *bdev, struct io *io)
 	q->next = d->queue;
 	d->queue = q;
 	timer_arm(d->rig->r, &q->timer,
-		  reactor_now(d->rig->r) + 1000 +
-			  rng_below(&d->rig->rng, 100000));
+		  reactor_now(d->rig->r) +
+			  (1000 + rng_below(&d->rig->rng, 100000)) *
+				  (d->slow ? d->slow : 1));
 }
 
 static void disk_close(struct bdev *bdev)
@@ -151,6 +159,14 @@ void disk_leave(struct disk *d)
 void disk_return(struct disk *d)
 {
 	d->away = false;
+}
+
+void disk_unstick(struct disk *d)
+{
+	d->stuck = false;
+	for (struct disk_io *q = d->queue; q; q = q->next)
+		if (!timer_armed(&q->timer))
+			timer_arm(d->rig->r, &q->timer, 0);
 }
 
 /* ---- the rig ------------------------------------------------------- */
@@ -320,6 +336,92 @@ void rig_crash(struct rig *rig, bool power)
 	rig->vd = NULL;
 	rig->opening = NULL;
 	rig->dead = false;
+}
+
+/* ---- a life --------------------------------------------------------- */
+
+static void given_back(int result, const struct err *err, struct bdev *vd,
+		       void *arg)
+{
+	struct rig *rig = arg;
+
+	(void)vd;
+	rig->result = result;
+	if (result)
+		rig->err = *err;
+	rig->over = true;
+}
+
+int rig_give_back(struct rig *rig, unsigned index)
+{
+	struct bdev *b = disk_open(&rig->disk[index]);
+
+	id_assert(b);
+	rig->over = false;
+	vlog_member_return(rig->vd, index, b, given_back, rig);
+	return rig_wait(rig);
+}
+
+void rig_run(struct rig *rig, uint64_t ns)
+{
+	const uint64_t end = reactor_now(rig->r) + ns;
+
+	while (reactor_now(rig->r) < end)
+		rig_turn(rig);
+}
+
+void rig_until(struct rig *rig, enum vdisk_state state, uint64_t ns)
+{
+	const uint64_t end = reactor_now(rig->r) + ns;
+	struct vlog_info info;
+
+	do {
+		rig_turn(rig);
+		vlog_info(rig->vd, &info);
+		if (info.state == state && !info.rebuild_left_bytes)
+			return;
+	} while (reactor_now(rig->r) < end);
+	printf("%s, %llu bytes left, %s; waited for %s\n",
+	       vdisk_state_name(info.state),
+	       (unsigned long long)info.rebuild_left_bytes, info.reason,
+	       vdisk_state_name(state));
+	abort();
+}
+
+int rig_put(struct rig *rig, uint64_t lba, uint32_t version, uint32_t blocks)
+{
+	uint8_t *buf = malloc((size_t)blocks * 4096);
+	int rc;
+
+	for (uint32_t i = 0; i < blocks; i++)
+		block_make(lba + i, version, buf + (size_t)i * 4096);
+	rc = bdev_io_sync(rig->vd, BDEV_WRITE, 0, lba * 4096, buf,
+			  blocks * 4096);
+	free(buf);
+	return rc;
+}
+
+int rig_expect(struct rig *rig, uint64_t lba, uint32_t version, uint32_t blocks)
+{
+	uint8_t *buf = malloc((size_t)blocks * 4096);
+	int rc = bdev_io_sync(rig->vd, BDEV_READ, 0, lba * 4096, buf,
+			      blocks * 4096);
+
+	for (uint32_t i = 0; i < blocks && !rc; i++)
+		if (block_version(lba + i, buf + (size_t)i * 4096) != version)
+			rc = 1;
+	free(buf);
+	return rc;
+}
+
+void rig_check(struct rig *rig)
+{
+	struct err err = { 0 };
+
+	if (!vlog_check(rig->vd, &err))
+		return;
+	printf("%s\n", err.text);
+	abort();
 }
 
 /* ---- content ------------------------------------------------------- */

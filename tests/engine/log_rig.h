@@ -25,7 +25,11 @@ struct disk {
 	uint8_t *seen, *durable;
 	uint8_t *dirty; /* by sector: seen differs from durable */
 	uint64_t bytes;
-	bool away;
+	bool away;       /* I/O ends in -ENODEV */
+	bool stuck;      /* I/O does not end */
+	int fail;        /* I/O ends in this */
+	uint32_t slow;   /* times slower; 0: not */
+	uint64_t bad[2]; /* from, to: reads fail */
 	struct disk_io *queue;
 	struct disk_bdev *open;
 	uint64_t reads, writes;
@@ -62,7 +66,20 @@ void rig_close_sync(struct rig *rig);
 void rig_crash(struct rig *rig, bool power);
 void disk_leave(struct disk *d);
 void disk_return(struct disk *d);
+void disk_unstick(struct disk *d); /* what is stuck fails */
 struct bdev *disk_open(struct disk *d);
+
+/* The disk that a member lost, given back to the vDisk. */
+int rig_give_back(struct rig *rig, unsigned index);
+/* Turns for so long. */
+void rig_run(struct rig *rig, uint64_t ns);
+/* Until the vDisk rests in this state; aborts after ns. */
+void rig_until(struct rig *rig, enum vdisk_state state, uint64_t ns);
+int rig_put(struct rig *rig, uint64_t lba, uint32_t version, uint32_t blocks);
+/* 0; -errno of the read; 1: wrong data. */
+int rig_expect(struct rig *rig, uint64_t lba, uint32_t version,
+	       uint32_t blocks);
+void rig_check(struct rig *rig); /* vlog_check() or abort */
 
 /* Content of a block: version 0 is zeros. */
 void block_make(uint64_t lba, uint32_t version, uint8_t *block);

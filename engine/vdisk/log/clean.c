@@ -27,8 +27,7 @@
 #define F_HI 0.10
 #define F_T 0.03
 #define FULL_PERCENT 97 /* above it there is nothing to gain */
-#define ABSENT_NS (60 * SEC_NS)
-#define CREDIT_SEGS 4 /* never owe more than that many segments */
+#define CREDIT_SEGS 4   /* never owe more than that many segments */
 
 enum clean_phase { CLEAN_IDLE, CLEAN_READ, CLEAN_MOVE, CLEAN_FETCH };
 
@@ -49,7 +48,7 @@ struct cleaner {
 	double credit;     /* granules */
 	double u_victims;  /* moving average */
 	bool urgent_moves; /* the cold stripe holds some that cannot wait */
-	bool urgent;
+	enum clean_why why;
 };
 
 int cleaner_init(struct vlog *v)
@@ -111,37 +110,18 @@ void clean_credit(struct vlog *v, uint64_t grans)
 
 /* ---- which --------------------------------------------------------- */
 
-static bool gone_for_good(const struct vlog *v, const struct member *m)
-{
-	if (m->alive)
-		return false;
-	if (m->why && m->why != -ENODEV)
-		return true;
-	return reactor_turn_now(v->r) - m->lost_ns >= ABSENT_NS;
-}
-
 static double seg_use(const struct vlog *v, const struct seg *s)
 {
 	return (double)s->live /
 	       ((double)s->k * v->label.stripes * unit_grans(v));
 }
 
-/* 0: no; higher: sooner. */
-static unsigned reason(const struct vlog *v, const struct seg *s)
+/* Room to rewrite for other reasons than room. */
+static bool spare(const struct vlog *v, enum clean_why why)
 {
-	unsigned gone = 0;
-
-	for (unsigned i = 0; i < seg_width(s); i++)
-		gone += gone_for_good(v, &v->member[s->comp[i]]);
-	if (gone)
-		return gone >= s->m ? 4 : 3;
-	if (s->bad >= 3)
-		return 2;
-	if (s->victim)
-		return 2;
-	if (s->k != v->k && seg_k_now(v) == v->k && seg_free_share(v) > f_hi(v))
-		return 1;
-	return 0;
+	if (why == WHY_POLICY)
+		return seg_free_share(v) > f_hi(v);
+	return !seg_space_low(v) && seg_free_share(v) > f_t(v) / 2;
 }
 
 static double benefit(const struct vlog *v, const struct seg *s)
@@ -160,34 +140,43 @@ static bool space_due(const struct vlog *v)
 	       seg_space_low(v);
 }
 
-static uint32_t victim_choose(struct vlog *v, bool *urgent)
+static uint32_t victim_choose(struct vlog *v, enum clean_why *best_why)
 {
-	const bool space = space_due(v);
+	const bool space = space_due(v), wanted = resync_wanted(v);
 	uint32_t best = SEG_NONE;
-	unsigned best_reason = 0;
 	double best_benefit = 0;
+	bool held = false;
 
+	*best_why = WHY_NONE;
+	if (!space && !wanted)
+		return SEG_NONE;
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
-		const unsigned why = s->state == SEG_SEALED ? reason(v, s) : 0;
+		enum clean_why why;
 		double gain;
 
-		if (s->state != SEG_SEALED || !s->live || why < best_reason)
+		if (s->state != SEG_SEALED || !s->live)
 			continue;
+		why = wanted ? resync_why(v, s) : WHY_NONE;
 		/* Its entries are on their way already. */
-		if (s->moves)
-			continue;
+		if (s->moves || (why && !spare(v, why))) {
+			held |= why != WHY_NONE;
+			why = WHY_NONE;
+		}
 		gain = benefit(v, s);
-		if (!why && (!space || gain <= 0))
+		if (!s->moves && !why && space && gain > 0)
+			why = WHY_SPACE;
+		if (!why || why < *best_why)
 			continue;
-		if (why > best_reason || gain > best_benefit ||
-		    best == SEG_NONE) {
+		if (why > *best_why || gain > best_benefit) {
 			best = i;
-			best_reason = why;
+			*best_why = why;
 			best_benefit = gain;
 		}
 	}
-	*urgent = best_reason > 0;
+	if (wanted)
+		resync_scanned(v, *best_why == WHY_SPACE ? WHY_NONE : *best_why,
+			       held);
 	return best;
 }
 
@@ -338,7 +327,10 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 	e->seg = c->victim;
 	seg_pin(v, c->victim);
 	v->seg[c->victim].moves++;
-	c->urgent_moves |= c->urgent;
+	if (c->why > WHY_SPACE) {
+		c->urgent_moves = true;
+		resync_moved(v, loc_grans(loc), v->cold->k);
+	}
 	c->credit -= loc_grans(loc);
 	return true;
 }
@@ -403,9 +395,9 @@ static bool fetch_take(struct vlog *v)
 static bool victim_begin(struct vlog *v)
 {
 	struct cleaner *c = v->cleaner;
-	const uint32_t victim = victim_choose(v, &c->urgent);
+	const uint32_t victim = victim_choose(v, &c->why);
 
-	if (victim == SEG_NONE)
+	if (victim == SEG_NONE || !resync_may(v, c->why))
 		return false;
 	c->victim = victim;
 	c->stripe = 0;
@@ -413,9 +405,9 @@ static bool victim_begin(struct vlog *v)
 		c->victim = SEG_NONE;
 		return false;
 	}
-	c->u_victims =
-		0.9 * c->u_victims +
-		0.1 * (c->urgent ? c->u_victims : seg_use(v, &v->seg[victim]));
+	c->u_victims = 0.9 * c->u_victims +
+		       0.1 * (c->why > WHY_SPACE ? c->u_victims
+						 : seg_use(v, &v->seg[victim]));
 	seg_pin(v, victim);
 	return true;
 }
@@ -441,10 +433,16 @@ static bool stripe_moved(struct vlog *v)
 	struct cleaner *c = v->cleaner;
 
 	bufs_put(c);
-	if (++c->stripe == v->label.stripes || !v->seg[c->victim].live) {
+	/* A member that is back makes its segments whole. */
+	if (c->stripe + 1 == v->label.stripes || !v->seg[c->victim].live ||
+	    (c->why >= WHY_LOST &&
+	     resync_why(v, &v->seg[c->victim]) < c->why)) {
 		victim_end(v);
 		return true;
 	}
+	if (!resync_may(v, c->why))
+		return false;
+	c->stripe++;
 	if (stripe_read(v))
 		return true;
 	c->stripe--; /* no buffers now: this one again, harmlessly */

@@ -40,6 +40,7 @@
 #include "engine/vdisk/layout.h"
 #include "engine/vdisk/log/codec.h"
 #include "engine/vdisk/log/format.h"
+#include "engine/vdisk/log/lat.h"
 #include "engine/vdisk/log/log.h"
 #include "engine/vdisk/log/mut.h"
 #include "engine/vdisk/log/slab.h"
@@ -350,6 +351,42 @@ void cleaner_fini(struct vlog *v);
 void cleaner_info(const struct vlog *v, struct vlog_info *info);
 bool cleaner_idle(const struct vlog *v);
 
+/* ---- redundancy (resync.c) ----------------------------------------- */
+
+/* Why a segment is cleaned; what is higher comes first. */
+enum clean_why {
+	WHY_NONE,
+	WHY_SPACE,
+	WHY_POLICY,  /* another k; only while there is room */
+	WHY_BAD,     /* repaired too often */
+	WHY_LOST,    /* a member is lost, others may still go */
+	WHY_EXPOSED, /* and none may go any more */
+};
+
+int resync_init(struct vlog *v);
+void resync_fini(struct vlog *v);
+/* Never WHY_SPACE: that depends on the others. */
+enum clean_why resync_why(const struct vlog *v, const struct seg *s);
+/* It is away and its segments are to be rewritten without it. */
+bool resync_gone(const struct vlog *v, unsigned member);
+/* The budget has room for more; if not, the pump is kicked when it has. */
+bool resync_may(struct vlog *v, enum clean_why why);
+/* Granules packed for it into a stripe of k + m. */
+void resync_moved(struct vlog *v, unsigned grans, unsigned k);
+/* Something has happened that may give segments a reason. */
+void resync_look(struct vlog *v);
+/* False: a scan found nothing and nothing has happened since. */
+bool resync_wanted(const struct vlog *v);
+/* What a scan found best; held: there is more, already on its way or for
+ * which there is no room now. */
+void resync_scanned(struct vlog *v, enum clean_why best, bool held);
+bool resync_working(const struct vlog *v);
+/* Until the first silent member is given up; 0: there is none. */
+uint64_t resync_wait_ns(const struct vlog *v);
+void resync_user_io(struct vlog *v);
+void resync_user_write(struct vlog *v, uint64_t latency_ns);
+void resync_info(const struct vlog *v, struct vlog_info *info);
+
 /* ---- users (write.c, read.c) --------------------------------------- */
 
 struct ureq {
@@ -359,7 +396,7 @@ struct ureq {
 	uint32_t blocks, placed;
 	unsigned parts; /* records or stripes it waits for */
 	int result;
-	uint64_t lba;
+	uint64_t lba, start_ns;
 	bool redo, small; /* a bypass failed: once more, by the log */
 };
 
@@ -496,6 +533,8 @@ struct vlog {
 
 	struct stripe stripe[STRIPES];
 	struct cleaner *cleaner;
+	struct resync *resync;
+	struct vlog_pace pace;
 	struct stripe *cold; /* being filled by the cleaner */
 
 	struct slab req_slab;
@@ -529,6 +568,8 @@ static inline unsigned meta_group(const struct vlog *v)
 void vlog_kick(struct vlog *v);
 void vlog_stop(struct vlog *v, const char *fmt, ...) ID_PRINTF(2, 3);
 void vlog_changed(struct vlog *v);
+/* Which members are away and why, for people. */
+void info_members_away(const struct vlog *v, char *buf, size_t len);
 int vlog_new(struct reactor *r, const struct fmt_label *label, const char *name,
 	     struct vlog **v, struct err *err);
 void vlog_free(struct vlog *v);

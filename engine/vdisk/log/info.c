@@ -2,6 +2,7 @@
 /*
  * What can be seen from outside, and what must hold inside.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@ static enum vdisk_state state_of(const struct vlog *v)
 {
 	if (v->state == VLOG_STOPPED)
 		return VDISK_FAILED;
+	if (resync_working(v))
+		return VDISK_REBUILDING;
 	return member_alive_count(v) < v->n ? VDISK_DEGRADED : VDISK_HEALTHY;
 }
 
@@ -29,15 +32,85 @@ static void segs_count(const struct vlog *v, struct vlog_info *info)
 {
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
-		bool exposed = false;
+		unsigned away = 0;
 
 		if (s->state == SEG_FREE)
 			continue;
 		info->segs++;
 		for (unsigned u = 0; u < seg_width(s); u++)
-			exposed |= !v->member[s->comp[u]].alive;
-		info->segs_exposed += exposed && s->live;
+			away += !v->member[s->comp[u]].alive;
+		info->segs_exposed += away && s->live;
+		info->segs_bare += away >= s->m && s->live;
 	}
+}
+
+static void text_add(char *buf, size_t len, const char *fmt, ...)
+	ID_PRINTF(3, 4);
+
+static void text_add(char *buf, size_t len, const char *fmt, ...)
+{
+	const size_t at = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + at, len - at, fmt, ap);
+	va_end(ap);
+}
+
+/* "n1:d0 (Input/output error), n3:d0 (No such device)" */
+void info_members_away(const struct vlog *v, char *buf, size_t len)
+{
+	const char *comma = "";
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct member *m = &v->member[i];
+
+		if (m->alive)
+			continue;
+		text_add(buf, len, "%s%s", comma, m->facts.domain);
+		if (m->facts.drive[0])
+			text_add(buf, len, ":%s", m->facts.drive);
+		text_add(buf, len, " (%s)",
+			 strerror(m->why ? -m->why : ENODEV));
+		comma = ", ";
+	}
+}
+
+/* What is the matter, what becomes of it, and what would help. */
+static void reason_fill(const struct vlog *v, struct vlog_info *info)
+{
+	char *buf = info->reason;
+	const size_t len = sizeof(info->reason);
+
+	snprintf(buf, len, "%s", v->reason);
+	if (v->state == VLOG_STOPPED)
+		return;
+	if (v->stat.blocks_lost) {
+		snprintf(
+			buf, len,
+			"%llu blocks were lost to damage beyond the policy and "
+			"read as errors: write or discard them, or restore "
+			"them",
+			(unsigned long long)v->stat.blocks_lost);
+		return;
+	}
+	if (member_alive_count(v) == v->n)
+		return;
+	info_members_away(v, buf, len);
+	if (!info->segs_exposed)
+		text_add(buf, len,
+			 ": the others hold all data in full redundancy; bring "
+			 "it back or replace it");
+	else if (resync_working(v))
+		text_add(buf, len, ": rewritten on the others");
+	else if (resync_wait_ns(v))
+		text_add(buf, len, ": rebuild in %llu s unless it is back",
+			 (unsigned long long)(resync_wait_ns(v) / SEC_NS + 1));
+	else
+		text_add(buf, len,
+			 ": no room to rebuild on the others; discard data, or "
+			 "bring it back");
 }
 
 void vlog_info(struct bdev *bdev, struct vlog_info *info)
@@ -57,7 +130,6 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->failures_left = away < v->m ? v->m - away : 0;
 	info->slots = v->n;
 	slots_fill(v, info);
-	snprintf(info->reason, sizeof(info->reason), "%s", v->reason);
 	info->epoch = v->epoch;
 	info->lsn = v->durable;
 	info->lsn_snapshot = v->lsn_snapshot;
@@ -69,7 +141,9 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->free = seg_free_share(v);
 	info->log_fill = log_fill(v);
 	cleaner_info(v, info);
+	resync_info(v, info);
 	segs_count(v, info);
+	reason_fill(v, info);
 }
 
 void vlog_info_counts(const struct vlog_info *info, struct limit_counts *c)

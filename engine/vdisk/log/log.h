@@ -31,14 +31,23 @@ struct vlog_tune {
 	uint32_t slots;        /* per component; by 25 % over-provisioning */
 };
 
+/* How background work goes about it; 0: as said. Not stored. */
+struct vlog_pace {
+	uint32_t absent_ms; /* silence before a rebuild; 60 s */
+	/* users' p99 of writes: above high a rebuild is slowed down, below low
+	 * it may be faster; 20 and 5 ms */
+	uint32_t high_us, low_us;
+};
+
 struct vlog_spec {
 	const char *cluster, *name;
 	uint64_t size_bytes;        /* create only */
 	struct vdisk_policy policy; /* create only; k and m by policy_fit */
 	enum vlog_codec codec;      /* create only */
 	struct vlog_tune tune;      /* create only */
-	struct vdisk_slot *slot;    /* in distinct domains */
-	unsigned slots;             /* max(k + m, 2m + 1) or more */
+	struct vlog_pace pace;
+	struct vdisk_slot *slot; /* in distinct domains */
+	unsigned slots;          /* max(k + m, 2m + 1) or more */
 	vdisk_changed_fn *changed;
 	void *changed_arg;
 };
@@ -72,6 +81,8 @@ void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *member,
 			vdisk_done_fn *done, void *arg);
 /* As if it had failed. */
 int vlog_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
+/* Most a rebuild may write, users active or not; 0: as fast as users allow. */
+void vlog_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
 /* Starts one as soon as it can be; for tests and before maintenance. */
 void vlog_checkpoint(struct bdev *vdisk);
 
@@ -95,6 +106,12 @@ struct vlog_info {
 	double log_fill;        /* share of zone slots in use */
 	double victim_live;     /* u of recent victims */
 	uint64_t segs, segs_exposed; /* of them with a member away */
+	uint64_t segs_bare;          /* one more away loses data */
+	/* Of what stands on lost members, or was repaired too often: how much
+	 * of it is rewritten, bytes written a second of late (0: unknown), live
+	 * bytes left, bytes written in all. */
+	double progress; /* 0..1; 1: nothing is to be done */
+	uint64_t rebuild_bytes_s, rebuild_left_bytes, rebuild_bytes;
 	/* bytes written: by users, and to members by cause */
 	uint64_t user_bytes, log_bytes, destage_bytes, bypass_bytes,
 		clean_bytes, snap_bytes;

@@ -247,6 +247,17 @@ static bool enough_alive(const struct vlog *v)
 	return member_alive_count(v) > v->m && group > v->m;
 }
 
+static void too_few(struct vlog *v)
+{
+	char away[96];
+
+	info_members_away(v, away, sizeof(away));
+	vlog_stop(v,
+		  "stopped, %u may be away: %s; bring some back and open it "
+		  "again, nothing acknowledged is lost",
+		  v->m, away);
+}
+
 void member_lost(struct vlog *v, unsigned index, int why)
 {
 	struct member *m = &v->member[index];
@@ -271,10 +282,9 @@ void member_lost(struct vlog *v, unsigned index, int why)
 		v->meta.wanted = true; /* protect again what it held */
 	if ((v->state == VLOG_SERVING || v->state == VLOG_CLOSING) &&
 	    !enough_alive(v))
-		vlog_stop(v, "more members are gone than the policy "
-			     "tolerates");
+		too_few(v);
+	resync_look(v);
 	vlog_changed(v);
-	vlog_kick(v);
 }
 
 static void watch_fired(struct timer *t)

@@ -34,6 +34,7 @@ struct vlog_opening {
 	char cluster[64], name[64];
 	struct vdisk_slot slot[FMT_COMPS_MAX];
 	unsigned slots;
+	struct vlog_pace pace;
 	vdisk_changed_fn *changed;
 	void *changed_arg;
 	vdisk_done_fn *done;
@@ -380,6 +381,7 @@ static void vlog_begin(struct vlog_opening *op)
 	}
 	v = op->v;
 	v->changed_arg = op;
+	v->pace = op->pace;
 	v->align = FMT_GRAN;
 	for (unsigned c = 0; c < v->n; c++) {
 		struct member *m = &v->member[c];
@@ -433,6 +435,7 @@ static struct vlog_opening *opening_new(struct reactor *r,
 	op->r = r;
 	op->done = done;
 	op->arg = arg;
+	op->pace = spec->pace;
 	op->changed = spec->changed;
 	op->changed_arg = spec->changed_arg;
 	snprintf(op->name, sizeof(op->name), "%s",

@@ -294,6 +294,7 @@ static bool repair(struct vlog *v, struct fetcher *fr, const uint8_t *decoded)
 	batch_end(v, &fr->batch);
 	v->stat.reads_repaired++;
 	v->seg[loc_seg_index(f->loc)].bad++;
+	resync_look(v);
 	return true;
 }
 
@@ -595,6 +596,7 @@ void read_submit(struct vlog *v, struct io *io)
 	u->lba = io->off / FMT_BLOCK;
 	u->blocks = io->len / FMT_BLOCK;
 	v->users++;
+	resync_user_io(v);
 	if (rd->wait_last)
 		rd->wait_last->next = u;
 	else

@@ -237,6 +237,8 @@ static int vlog_init(struct vlog *v)
 		rc = reads_init(v);
 	if (!rc)
 		rc = cleaner_init(v);
+	if (!rc)
+		rc = resync_init(v);
 	return rc;
 }
 
@@ -298,6 +300,7 @@ static void vlog_fini(struct vlog *v)
 	timer_cancel(v->r, &v->watch);
 	timer_cancel(v->r, &v->timer);
 	cleaner_fini(v);
+	resync_fini(v);
 	reads_fini(v);
 	stripes_fini(v);
 	snap_fini(v);
@@ -458,6 +461,7 @@ static void return_learned(struct vlog *v)
 		return;
 	}
 	m->alive = true;
+	resync_look(v);
 	return_end(v, 0);
 }
 

@@ -47,8 +47,10 @@ static void ureq_end(struct vlog *v, struct ureq *u)
 	struct io *io = u->io;
 	const int result = u->result;
 
-	if (!result && io->op == BDEV_WRITE)
+	if (!result && io->op == BDEV_WRITE) {
 		v->stat.user_bytes += io->len;
+		resync_user_write(v, reactor_turn_now(v->r) - u->start_ns);
+	}
 	slab_put(&v->req_slab, u);
 	v->users--;
 	vlog_kick(v);
@@ -92,7 +94,9 @@ static struct ureq *ureq_get(struct vlog *v, struct io *io)
 	u->io = io;
 	u->lba = io->off / FMT_BLOCK;
 	u->blocks = io->len / FMT_BLOCK;
+	u->start_ns = reactor_turn_now(v->r);
 	v->users++;
+	resync_user_io(v);
 	return u;
 }
 

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Members of the log layout that fail, return or are slow: redundancy comes
+ * back by itself, in the right order, no faster than users can stand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "log_rig.h"
+
+#define LBAS 400
+
+static void create(struct rig *rig, unsigned k, unsigned m, unsigned n)
+{
+	rig_init(rig, 7, k, m, n, 800);
+	rig->spec.tune.slots = 40;
+	if (rig_create_sync(rig))
+		fail_msg("%s", rig->err.text);
+}
+
+static void fill(struct rig *rig, uint32_t version)
+{
+	for (uint64_t lba = 0; lba < LBAS; lba += 20)
+		assert_int_equal(rig_put(rig, lba, version, 20), 0);
+}
+
+static void expect_all(struct rig *rig, uint32_t version)
+{
+	for (uint64_t lba = 0; lba < LBAS; lba += 20)
+		assert_int_equal(rig_expect(rig, lba, version, 20), 0);
+}
+
+static struct vlog_info info_of(struct rig *rig)
+{
+	struct vlog_info info;
+
+	vlog_info(rig->vd, &info);
+	return info;
+}
+
+static void end(struct rig *rig)
+{
+	rig_check(rig);
+	rig_close_sync(rig);
+	rig_fini(rig);
+}
+
+/* An error: at once; what is rewritten stands on the others alone. */
+static void test_error(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	fill(&rig, 3);
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	info = info_of(&rig);
+	assert_true(info.segs_exposed > 0);
+	assert_true(info.rebuild_left_bytes > 0);
+	rig_turn(&rig);
+	rig_turn(&rig);
+	assert_int_equal(info_of(&rig).state, VDISK_REBUILDING);
+	rig_until(&rig, VDISK_DEGRADED, 5 * SEC_NS);
+	info = info_of(&rig);
+	assert_int_equal(info.segs_exposed, 0);
+	assert_true(info.rebuild_bytes > 0);
+	assert_true(info.progress == 1);
+	assert_non_null(strstr(info.reason, "n1 (Input/output error)"));
+	assert_non_null(strstr(info.reason, "replace it"));
+	expect_all(&rig, 3);
+	/* Any other may go now, without a read that has to be decoded. */
+	info = info_of(&rig);
+	expect_all(&rig, 3);
+	assert_int_equal(info_of(&rig).reads_degraded, info.reads_degraded);
+	end(&rig);
+}
+
+/* Silence: later; and one that is back in time costs nothing. */
+static void test_silent(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	fill(&rig, 3);
+	disk_leave(&rig.disk[2]);
+	assert_int_equal(rig_put(&rig, 500, 1, 100), 0);
+	rig_run(&rig, 50 * SEC_NS);
+	info = info_of(&rig);
+	assert_non_null(strstr(info.reason, "n2 (No such device): rebuild in"));
+	assert_int_equal(info.state, VDISK_DEGRADED);
+	assert_true(info.segs_exposed > 0);
+	assert_int_equal(info.rebuild_bytes, 0);
+	disk_return(&rig.disk[2]);
+	assert_int_equal(rig_give_back(&rig, 2), 0);
+	assert_int_equal(info_of(&rig).segs_exposed, 0);
+	rig_run(&rig, 60 * SEC_NS);
+	info = info_of(&rig);
+	assert_int_equal(info.state, VDISK_HEALTHY);
+	assert_int_equal(info.rebuild_bytes, 0);
+	disk_leave(&rig.disk[2]);
+	assert_int_equal(rig_put(&rig, 500, 2, 100), 0);
+	rig_run(&rig, 59 * SEC_NS);
+	assert_int_equal(info_of(&rig).rebuild_bytes, 0);
+	rig_run(&rig, 3 * SEC_NS);
+	rig_until(&rig, VDISK_DEGRADED, 5 * SEC_NS);
+	assert_int_equal(info_of(&rig).segs_exposed, 0);
+	expect_all(&rig, 3);
+	disk_return(&rig.disk[2]);
+	assert_int_equal(rig_give_back(&rig, 2), 0);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
+/* One that is missing at the opening is silent from then on. */
+static void test_missing_at_open(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	rig.spec.pace.absent_ms = 2000;
+	fill(&rig, 3);
+	rig_close_sync(&rig);
+	disk_leave(&rig.disk[0]);
+	assert_int_equal(rig_open_sync(&rig), 0);
+	assert_true(info_of(&rig).segs_exposed > 0);
+	rig_run(&rig, 1 * SEC_NS);
+	assert_int_equal(info_of(&rig).rebuild_bytes, 0);
+	rig_run(&rig, 2 * SEC_NS);
+	rig_until(&rig, VDISK_DEGRADED, 5 * SEC_NS);
+	assert_int_equal(info_of(&rig).segs_exposed, 0);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
+/* What has no redundancy left comes first. */
+static void test_exposed_first(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 2, 7);
+	rig.spec.pace.absent_ms = 2000;
+	fill(&rig, 3);
+	vlog_rebuild_limit(rig.vd, 100 * KIB);
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	assert_int_equal(vlog_member_fail(rig.vd, 2, NULL), 0);
+	info = info_of(&rig);
+	assert_int_equal(info.failures_left, 0);
+	assert_true(info.segs_bare > 0 && info.segs_bare < info.segs_exposed);
+	for (unsigned i = 0; info_of(&rig).segs_bare; i++) {
+		assert_true(i < 10000);
+		rig_run(&rig, 10 * MSEC_NS);
+	}
+	assert_true(info_of(&rig).segs_exposed > 0);
+	vlog_rebuild_limit(rig.vd, 0);
+	rig_until(&rig, VDISK_DEGRADED, 5 * SEC_NS);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
+/* The caller's cap holds, and the estimate says how long it will take. */
+static void test_limit(void **state)
+{
+	struct vlog_info before, info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	fill(&rig, 3);
+	vlog_rebuild_limit(rig.vd, 200 * KIB);
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	rig_run(&rig, 100 * MSEC_NS);
+	before = info_of(&rig);
+	rig_run(&rig, 2 * SEC_NS);
+	info = info_of(&rig);
+	assert_int_equal(info.state, VDISK_REBUILDING);
+	assert_in_range(info.rebuild_bytes - before.rebuild_bytes, 200 * KIB,
+			600 * KIB);
+	assert_in_range(info.rebuild_bytes_s, 100 * KIB, 300 * KIB);
+	assert_true(info.rebuild_left_bytes < before.rebuild_left_bytes);
+	assert_true(info.progress > before.progress && info.progress < 1);
+	/* It comes back: nothing is left to be done, at once. */
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	assert_int_equal(info_of(&rig).rebuild_left_bytes, 0);
+	rig_run(&rig, 100 * MSEC_NS);
+	info = info_of(&rig);
+	assert_int_equal(info.state, VDISK_HEALTHY);
+	rig_run(&rig, 10 * SEC_NS);
+	assert_int_equal(info_of(&rig).rebuild_bytes, info.rebuild_bytes);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
+/* A user who writes all the time, and how long the slowest take. */
+struct user {
+	struct io io;
+	struct rig *rig;
+	uint64_t began_ns, worst_ns, lba;
+	unsigned writes;
+	bool over;
+	uint8_t buf[4096];
+};
+
+static void user_write(struct user *u);
+
+static void user_wrote(struct io *io)
+{
+	struct user *u = container_of(io, struct user, io);
+	const uint64_t ns = reactor_now(u->rig->r) - u->began_ns;
+
+	assert_int_equal(io->result, 0);
+	u->writes++;
+	if (ns > u->worst_ns)
+		u->worst_ns = ns;
+	if (!u->over)
+		user_write(u);
+}
+
+static void user_write(struct user *u)
+{
+	u->lba = LBAS + (u->lba + 1) % 300;
+	block_make(u->lba, 5, u->buf);
+	u->began_ns = reactor_now(u->rig->r);
+	u->io = (struct io) { .op = BDEV_WRITE,
+			      .off = u->lba * 4096,
+			      .len = 4096,
+			      .buf = u->buf,
+			      .done = user_wrote };
+	bdev_submit(u->rig->vd, &u->io);
+}
+
+/* What is rewritten in three seconds beside a user; from then on drives may
+ * be slower than they were, as if the rebuild were to blame. */
+static uint64_t rebuilt_with_user(uint32_t slower)
+{
+	struct user u = { 0 };
+	struct rig rig;
+	uint64_t bytes;
+
+	rig_init(&rig, 7, 2, 2, 7, 2400);
+	rig.spec.tune.slots = 120;
+	rig.spec.pace.high_us = rig.spec.pace.low_us = 1;
+	assert_int_equal(rig_create_sync(&rig), 0);
+	fill(&rig, 3);
+	for (uint64_t lba = 800; lba < 2400; lba += 100)
+		assert_int_equal(rig_put(&rig, lba, 3, 100), 0);
+	for (unsigned i = 0; i < rig.n; i++)
+		rig.disk[i].slow = 200;
+	u.rig = &rig;
+	user_write(&u);
+	rig_run(&rig, 3 * SEC_NS);
+	for (unsigned i = 0; i < rig.n; i++)
+		rig.disk[i].slow *= slower;
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	rig_run(&rig, 3 * SEC_NS);
+	bytes = info_of(&rig).rebuild_bytes;
+	assert_int_equal(info_of(&rig).state, VDISK_REBUILDING);
+	rig_until(&rig, VDISK_DEGRADED, 200 * SEC_NS);
+	u.over = true;
+	rig_run(&rig, SEC_NS);
+	assert_true(u.writes > 300);
+	expect_all(&rig, 3);
+	end(&rig);
+	return bytes;
+}
+
+/* Users' latency says how fast it may go; it never stops. */
+static void test_throttle(void **state)
+{
+	const uint64_t calm = rebuilt_with_user(1);
+	const uint64_t felt = rebuilt_with_user(4);
+
+	(void)state;
+	printf("%llu, and %llu bytes where users feel it\n",
+	       (unsigned long long)calm, (unsigned long long)felt);
+	assert_true(felt > 0 && felt < calm * 3 / 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_missing_at_open),
+		cmocka_unit_test(test_exposed_first),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_throttle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
