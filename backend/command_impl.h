@@ -65,7 +65,8 @@ COMMAND(do_completion);
 /* Shorthands over command_arg() and units.h; checked by command_check(). */
 #define ARG(name) command_arg(command, argc, argv, name)
 double arg_number(const char *value, const char *kind, double unset);
-/* Adds raid, ftt, stripe_unit_bytes, policy from the arguments that are set. */
+/* Adds policy, raid, ftt, stripe_unit_bytes, layout and compression, those of
+ * the arguments that are set. */
 void arg_policy(const struct command *command, int argc, char *const argv[],
 		json_t *body);
 

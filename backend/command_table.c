@@ -21,21 +21,33 @@
 		name, "flag", false, false, false, NULL, NULL, help \
 	}
 
-#define POLICY_ARGS                                     \
-	{                                               \
-		"raid", "word",    false, false,        \
-		false,  "0|1|5|6", NULL,  "RAID level." \
-	},                                              \
-		{ "ftt",                                \
-		  "word",                               \
-		  false,                                \
-		  false,                                \
-		  false,                                \
-		  "0|1|2|3",                            \
-		  "what the level has: 1, 1, 2",        \
-		  "Failures to tolerate." },            \
-		NAMED("stripe_unit", "bytes", "64K",    \
-		      "What lies on one member before the next begins.")
+#define POLICY_ARGS                                                          \
+	{                                                                    \
+		"raid", "word",    false, false,                             \
+		false,  "0|1|5|6", NULL,  "RAID level."                      \
+	},                                                                   \
+		{ "ftt",                                                     \
+		  "word",                                                    \
+		  false,                                                     \
+		  false,                                                     \
+		  false,                                                     \
+		  "0|1|2|3",                                                 \
+		  "what the level has: 1, 1, 2",                             \
+		  "Failures to tolerate." },                                 \
+		NAMED("stripe_unit", "bytes", "64K in place, 128K log",      \
+		      "What lies on one member before the next begins."),    \
+		{ "layout",                                                  \
+		  "word",                                                    \
+		  false,                                                     \
+		  false,                                                     \
+		  false,                                                     \
+		  "log|inplace",                                             \
+		  "inplace",                                                 \
+		  "How blocks lie on the drives; a vDisk keeps its own." },  \
+	{                                                                    \
+		"compression", "word", false, false, false, "none|lz4|zstd", \
+			"none", "Of each block, in the log layout."          \
+	}
 
 /* ---- running ---------------------------------------------------------------
  */

@@ -36,6 +36,8 @@ static const struct conf_member policy_members[] = {
 	{ "ftt", CONF_INT, NULL, false, 0, 3, NULL },
 	{ "stripe_unit", CONF_BYTES, "stripe_unit_bytes", false, 4096, 1 << 20,
 	  NULL },
+	{ "layout", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "compression", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
 static const struct conf_member vdisk_members[] = {
@@ -46,6 +48,8 @@ static const struct conf_member vdisk_members[] = {
 	{ "ftt", CONF_INT, NULL, false, 0, 3, NULL },
 	{ "stripe_unit", CONF_BYTES, "stripe_unit_bytes", false, 4096, 1 << 20,
 	  NULL },
+	{ "layout", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "compression", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
 static const struct conf_member cluster_members[] = {
@@ -95,14 +99,43 @@ static int check_names(const config_setting_t *at, struct err *err)
 	return 0;
 }
 
-static int check_raid(const config_setting_t *list, struct err *err)
+/* One of a few words, NULL behind the last, or not there. */
+static int check_word(const config_setting_t *s, const char *key,
+		      const char *const *words, struct err *err)
 {
+	const char *is, *const *w = words;
+	char list[64] = "";
+	size_t at = 0;
+
+	if (!config_setting_lookup_string(s, key, &is))
+		return 0;
+	for (; *w && strcmp(is, *w) != 0; w++)
+		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%s",
+				       w == words ? ""
+				       : w[1]     ? ", "
+						  : " or ",
+				       *w);
+	return *w ? 0
+		  : conf_bad(config_setting_get_member(s, key), err,
+			     "%s \"%s\": expected %s", key, is, list);
+}
+
+/* What the levels and layouts have; the agent checks what goes together. */
+static int check_policies(const config_setting_t *list, struct err *err)
+{
+	static const char *const layouts[] = { "log", "inplace", NULL };
+	static const char *const codecs[] = { "none", "lz4", "zstd", NULL };
 	int i, raid;
 
 	for (i = 0; list && i < config_setting_length(list); i++) {
 		config_setting_t *s =
 			config_setting_get_elem(list, (unsigned)i);
+		int r = check_word(s, "layout", layouts, err);
 
+		if (!r)
+			r = check_word(s, "compression", codecs, err);
+		if (r)
+			return r;
 		if (config_setting_lookup_int(s, "raid", &raid) && raid != 0 &&
 		    raid != 1 && raid != 5 && raid != 6)
 			return conf_bad(config_setting_get_member(s, "raid"),
@@ -192,9 +225,10 @@ static int cluster_check(const config_setting_t *s, json_t *cluster,
 	if (!r)
 		r = check_names(config_setting_get_member(s, "vdisks"), err);
 	if (!r)
-		r = check_raid(config_setting_get_member(s, "policies"), err);
+		r = check_policies(config_setting_get_member(s, "policies"),
+				   err);
 	if (!r)
-		r = check_raid(config_setting_get_member(s, "vdisks"), err);
+		r = check_policies(config_setting_get_member(s, "vdisks"), err);
 	if (!r)
 		r = check_vdisk_policies(s, err);
 	if (!r && check_drive_paths(cluster))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The fold itself: duplicates, time, the table of types, the log. What the
- * types do stands in model_cluster.c and model_run.c.
+ * types do stands in model_cluster.c, model_vdisk.c, model_run.c and
+ * model_sample.c.
  */
 #include "backend/model.h"
 
@@ -62,7 +63,7 @@ void model_free(struct model *model)
 	free(model->domain);
 	free(model->host);
 	free(model->policy);
-	free(model->vdisk);
+	model_vdisks_free(s);
 	free(s->mark);
 	free(s->line_room);
 	free(s->strip_room);
@@ -218,6 +219,7 @@ static const struct {
 } handlers[] = {
 	{ "sample", model_on_sample },
 	{ "usage", model_on_usage },
+	{ "vdisk_usage", model_on_vdisk_usage },
 	{ "progress", model_on_progress },
 	{ "phase", model_on_phase },
 	{ "phase_end", model_on_phase_end },

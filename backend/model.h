@@ -55,9 +55,51 @@ struct m_host {
 };
 
 struct m_policy {
-	char name[MODEL_NAME];
+	char name[MODEL_NAME], layout[16], compression[8];
 	int raid, ftt;
 	int64_t stripe_unit_bytes;
+};
+
+/*
+ * Bytes by cause, of a vDisk of the log layout: what users wrote, and what
+ * went to its members. -1 unknown.
+ */
+struct m_written {
+	int64_t user, stored; /* users', before and after compression */
+	int64_t log, destage, bypass, clean, rebuild, checkpoint;
+};
+
+/* Write amplification: bytes to members for a byte of users', by cause. NAN
+ * where nobody wrote, or it is not known. */
+struct m_amp {
+	double log, destage, bypass, clean, rebuild, checkpoint, all;
+};
+
+/* The newest vdisk_usage; all unknown in the in-place layout. */
+struct m_vdisk_log {
+	int64_t t_us;             /* when it was so; -1: never told */
+	int64_t opened_t_us;      /* since when `written` and counts count */
+	struct m_written written; /* since then */
+	int64_t blocks_mapped;    /* of 4 KiB: written and not discarded */
+	int64_t stored_bytes;     /* what these take, compressed */
+	int64_t space_bytes;      /* what segments can hold of such bytes */
+	int64_t buffer_bytes, buffer_max_bytes; /* in the log alone */
+	int64_t zero_blocks;
+	int64_t checkpoints, segments_cleaned;
+	int64_t reads_degraded, reads_repaired, reads_hedged;
+	int64_t blocks_lost, replayed;
+	double free_share;  /* of slots for segments */
+	double log_fill;    /* of the log's zone slots */
+	double victim_live; /* of segments cleaned lately */
+	double compliance;  /* share stored as the policy says */
+	double ratio;       /* compression of all that is stored, >= 1 */
+};
+
+/* What lies between two of them. */
+struct m_vdisk_strip {
+	int64_t t_us, len_us;                           /* of its end */
+	struct m_written written;                       /* in it */
+	double log_fill, free_share, compliance, ratio; /* at its end */
 };
 
 struct m_member {
@@ -67,13 +109,18 @@ struct m_member {
 };
 
 struct m_vdisk {
-	char name[MODEL_NAME], uuid[40], policy[MODEL_NAME], layout[16];
+	char name[MODEL_NAME], uuid[40], policy[MODEL_NAME];
+	char layout[16], compression[8]; /* "log", "lz4"; "" not told */
 	char state[16], reason[MODEL_TEXT];
 	int raid, ftt, k, m, failures_left;
 	int64_t size_bytes, stripe_unit_bytes, epoch;
+	int64_t memory_bytes; /* of the agent's, once all is written */
 	double progress, rate_bytes_s, left_bytes;
 	struct m_member member[16];
 	size_t members;
+	struct m_vdisk_log log;
+	struct m_vdisk_strip *strip; /* newest MODEL_STRIP or more, in order */
+	size_t strips;
 };
 
 /* One direction of one point: what was measured, warm-up left out. */
@@ -112,6 +159,11 @@ struct m_point {
 	struct m_dir read, write;
 	struct m_interval *interval; /* counted ones, in order */
 	size_t intervals;
+	/* of its vDisk while it was measured, in the log layout; ratio of what
+	 * was stored at its end */
+	double written_s; /* 0: nothing is known */
+	struct m_written written;
+	double ratio;
 	char marks[MODEL_TEXT]; /* faults while it ran, "; " between */
 };
 
@@ -122,7 +174,7 @@ struct m_series {
 	 * drives hold data (or copies, or parity), of how many the cluster has;
 	 * -1 not known */
 	int raid, k, m, drives, drives_all;
-	char policy[MODEL_NAME], vdisk_state[16];
+	char policy[MODEL_NAME], vdisk_state[16], layout[16], compression[8];
 	int64_t stripe_unit_bytes, size_bytes; /* -1 not known */
 	int domains;
 	/* as set when the series' newest phase began, where all were alike */
@@ -213,5 +265,6 @@ struct m_run *model_run(const struct model *model);
 bool model_run_over(const struct m_run *run);
 struct m_vdisk *model_vdisk(const struct model *model, const char *name);
 struct m_domain *model_domain(const struct model *model, const char *name);
+void model_amp(const struct m_written *written, struct m_amp *amp);
 
 #endif

@@ -18,8 +18,9 @@
 #define MODEL_RUNS_MAX 1024
 #define MODEL_SERIES_MAX 64
 #define MODEL_PHASES_MAX 4096
-#define MODEL_POINTS_MAX 2048       /* of all runs; 139 KB each */
-#define MODEL_INTERVALS_MAX 4000000 /* of all points */
+#define MODEL_POINTS_MAX 2048          /* of all runs; 139 KB each */
+#define MODEL_INTERVALS_MAX 4000000    /* of all points */
+#define MODEL_VDISK_STRIPS_MAX 1000000 /* of all vDisks; 120 bytes each */
 #define MODEL_MARKS_MAX 4096
 
 /* What a run needs beside what others see of it. */
@@ -50,7 +51,7 @@ struct m_state {
 	/* read svc, write svc, read rsp, write rsp of the sample at hand, and
 	 * both svc together */
 	struct hist scratch[4], both;
-	size_t points, intervals;
+	size_t points, intervals, vdisk_strips;
 };
 
 /* ---- model.c ------------------------------------------------------------ */
@@ -107,6 +108,8 @@ int model_on_policy_gone(struct m_state *, const struct event_head *,
 int model_on_vdisk(struct m_state *, const struct event_head *, struct m_in *);
 int model_on_vdisk_gone(struct m_state *, const struct event_head *,
 			struct m_in *);
+int model_on_vdisk_usage(struct m_state *, const struct event_head *,
+			 struct m_in *);
 int model_on_usage(struct m_state *, const struct event_head *, struct m_in *);
 int model_on_run(struct m_state *, const struct event_head *, struct m_in *);
 int model_on_run_state(struct m_state *, const struct event_head *,
@@ -125,6 +128,10 @@ void model_run_time(struct m_state *s);
 /* Sums what is spent and what is to come, when a phase begins. */
 void model_run_sums(struct m_run *run, struct run_own *own);
 void model_runs_free(struct m_state *s);
+void model_vdisks_free(struct m_state *s);
+/* What was written to a vDisk in an interval, for the point it fell into. */
+void model_run_written(struct m_state *s, const char *vdisk,
+		       const struct m_vdisk_strip *strip);
 /* Run `id`, or NULL. */
 struct m_run *model_run_find(struct m_state *s, const char *id);
 struct run_own *model_run_own(struct m_state *s, const struct m_run *run);

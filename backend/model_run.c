@@ -123,6 +123,8 @@ static void series_layout(const struct model *m, struct m_series *se)
 		used += !strcmp(v->member[i].role, "data");
 	memcpy(se->policy, v->policy, sizeof(se->policy));
 	memcpy(se->vdisk_state, v->state, sizeof(se->vdisk_state));
+	memcpy(se->layout, v->layout, sizeof(se->layout));
+	memcpy(se->compression, v->compression, sizeof(se->compression));
 	se->stripe_unit_bytes = v->stripe_unit_bytes;
 	se->size_bytes = v->size_bytes;
 	se->raid = v->raid;
@@ -319,6 +321,7 @@ static void point_clear(struct m_point *p)
 	p->percent = p->asked_iops = NAN;
 	p->scheduled = p->backlog = -1;
 	p->outstanding = -1;
+	p->ratio = NAN;
 }
 
 /* A new point of the series, or, after `resume`, the phase's old one. */
@@ -556,4 +559,44 @@ void model_run_mark(struct m_state *s, const char *text)
 		len += 2;
 	}
 	event_text(p->marks + len, sizeof(p->marks) - len, text);
+}
+
+/* ---- what a vDisk wrote while a point was measured ----------------------- */
+
+static int64_t part_of(int64_t bytes, double share)
+{
+	return (int64_t)((double)bytes * share + 0.5);
+}
+
+/* An interval that began in the warm-up counts by what lies behind it. */
+void model_run_written(struct m_state *s, const char *vdisk,
+		       const struct m_vdisk_strip *strip)
+{
+	struct m_run *run = model_run(&s->pub);
+	const struct m_written *w = &strip->written;
+	struct m_point *p;
+	int64_t us;
+	double share;
+
+	if (!run || run->phase.ended || run->phase.series < 0 ||
+	    strcmp(run->series[run->phase.series].vdisk, vdisk) != 0)
+		return;
+	p = model_point_find(run, run->phase.phase);
+	if (!p || p->state != POINT_RUN || p->paused_t_us)
+		return;
+	us = strip->t_us - (p->begun_t_us + p->warmup_us + p->held_us);
+	if (us <= 0)
+		return;
+	us = us < strip->len_us ? us : strip->len_us;
+	share = (double)us / (double)strip->len_us;
+	p->written_s += (double)us / 1e6;
+	p->ratio = strip->ratio;
+	p->written.user += part_of(w->user, share);
+	p->written.stored += part_of(w->stored, share);
+	p->written.log += part_of(w->log, share);
+	p->written.destage += part_of(w->destage, share);
+	p->written.bypass += part_of(w->bypass, share);
+	p->written.clean += part_of(w->clean, share);
+	p->written.rebuild += part_of(w->rebuild, share);
+	p->written.checkpoint += part_of(w->checkpoint, share);
 }

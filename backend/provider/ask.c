@@ -76,6 +76,8 @@ static int policy_change(const struct vdisk_policy *is, const json_t *request,
 			 struct vdisk_policy *policy, struct err *err)
 {
 	json_t *whole = json_copy((json_t *)request);
+	const char *layout = vdisk_layout_name(is->layout);
+	const char *said;
 	int rc;
 
 	if (!json_object_get(whole, "raid")) {
@@ -85,7 +87,15 @@ static int policy_change(const struct vdisk_policy *is, const json_t *request,
 				whole, "ftt",
 				json_integer((json_int_t)policy_ftt(is)));
 	}
-	if (!json_object_get(whole, "stripe_unit_bytes"))
+	if (!json_object_get(whole, "layout"))
+		json_object_set_new(whole, "layout", json_string(layout));
+	if (!json_object_get(whole, "compression"))
+		json_object_set_new(whole, "compression",
+				    json_string(vdisk_codec_name(is->codec)));
+	said = json_string_value(json_object_get(whole, "layout"));
+	/* each layout has its own */
+	if (!json_object_get(whole, "stripe_unit_bytes") && said &&
+	    !strcmp(said, layout))
 		json_object_set_new(whole, "stripe_unit_bytes",
 				    json_integer(is->stripe_unit_bytes));
 	rc = doc_policy(whole, policy, "policy", err);
@@ -122,6 +132,12 @@ static int move_check(const struct provider *p, const struct p_vdisk *v,
 	struct vdisk_policy fit = *policy;
 
 	vdisk_policy_name(policy, name, sizeof(name));
+	if (policy->layout != v->info.policy.layout)
+		return err_set(err, -EOPNOTSUPP,
+			       "%s keeps the layout it was made with, %s: make "
+			       "another vDisk",
+			       v->name,
+			       vdisk_layout_name(v->info.policy.layout));
 	if (p->running)
 		return err_set(err, -EBUSY,
 			       "%s cannot change to %s while a run is going on",

@@ -13,6 +13,7 @@
 #define DOMAINS_MAX 64
 #define DRIVES_MAX 64 /* of a domain */
 #define ABSENT_S 60
+#define LAYOUT_UNSET VDISK_INPLACE
 
 /* ---- pieces ------------------------------------------------------------- */
 
@@ -94,10 +95,47 @@ int doc_shape(const json_t *j, struct link_opts *shape, const char *where,
 	return rc;
 }
 
+/* The number of a word, or of `unset` when there is none. */
+static int doc_word(const json_t *j, const char *key,
+		    const char *(*name)(unsigned), unsigned unset,
+		    uint8_t *value, const char *where, struct err *err)
+{
+	const json_t *v = json_object_get(j, key);
+	const char *s = json_string_value(v);
+	char words[64] = "";
+	size_t at = 0;
+
+	*value = (uint8_t)unset;
+	if (!v || json_is_null(v))
+		return 0;
+	for (unsigned k = 0; strcmp(name(k), "-") != 0; k++) {
+		if (s && !strcmp(s, name(k))) {
+			*value = (uint8_t)k;
+			return 0;
+		}
+		at += (size_t)snprintf(words + at, sizeof(words) - at, "%s%s",
+				       k ? " or " : "", name(k));
+	}
+	return err_set(err, -EINVAL, "%s: \"%s\" must be %s", where, key,
+		       words);
+}
+
+/* The engine's, whatever is asked for. */
+static uint64_t log_unit_bytes(void)
+{
+	struct vdisk_policy any = { .raid = RAID_1,
+				    .m = 1,
+				    .layout = VDISK_LOG };
+
+	id_assert(!vdisk_policy_fit(&any, VDISK_MEMBERS_MAX, NULL, NULL));
+	return any.stripe_unit_bytes;
+}
+
 int doc_policy(const json_t *j, struct vdisk_policy *policy, const char *where,
 	       struct err *err)
 {
 	uint64_t raid, ftt, k, unit;
+	uint8_t layout, codec;
 	int rc = doc_bytes(j, "raid", UINT64_MAX, &raid, where, err);
 
 	if (!rc)
@@ -105,10 +143,24 @@ int doc_policy(const json_t *j, struct vdisk_policy *policy, const char *where,
 	if (!rc)
 		rc = doc_bytes(j, "k", 0, &k, where, err);
 	if (!rc)
-		rc = doc_bytes(j, "stripe_unit_bytes", 64 * KIB, &unit, where,
-			       err);
+		rc = doc_word(j, "layout", vdisk_layout_name, LAYOUT_UNSET,
+			      &layout, where, err);
+	if (!rc)
+		rc = doc_word(j, "compression", vdisk_codec_name, VDISK_RAW,
+			      &codec, where, err);
+	if (!rc)
+		rc = doc_bytes(j, "stripe_unit_bytes",
+			       layout == VDISK_LOG ? log_unit_bytes()
+						   : 64 * KIB,
+			       &unit, where, err);
 	if (rc)
 		return rc;
+	if (layout == VDISK_LOG && unit != log_unit_bytes())
+		return err_set(err, -EINVAL,
+			       "%s: the stripe unit of the log layout is "
+			       "%llu KiB; leave it out, or say layout inplace",
+			       where,
+			       (unsigned long long)(log_unit_bytes() / KIB));
 	if (raid != 0 && raid != 1 && raid != 5 && raid != 6)
 		return err_set(err, -EINVAL,
 			       "%s: \"raid\" must be 0, 1, 5 or 6", where);
@@ -122,7 +174,9 @@ int doc_policy(const json_t *j, struct vdisk_policy *policy, const char *where,
 	*policy = (struct vdisk_policy) { .raid = (enum raid_level)raid,
 					  .k = (uint8_t)k,
 					  .m = (uint8_t)ftt,
-					  .stripe_unit_bytes = (uint32_t)unit };
+					  .stripe_unit_bytes = (uint32_t)unit,
+					  .layout = layout,
+					  .codec = codec };
 	return 0;
 }
 

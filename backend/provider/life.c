@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/event.h"
 #include "backend/provider/provider_priv.h"
 
 struct life {
@@ -95,6 +96,7 @@ void vdisk_remove(struct p_vdisk *v)
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
+	tell_figures_whole(v);
 	free(v);
 }
 
@@ -153,6 +155,8 @@ static void now_open(struct p_vdisk *v, struct bdev *bdev)
 	v->parts = 0;
 	v->told = true;
 	v->provider->tidy = true;
+	v->opened_t_us = (int64_t)event_now_us();
+	tell_figures_whole(v);
 	memset(v->gone_ns, 0, sizeof(v->gone_ns));
 	memset(v->tried_ns, 0, sizeof(v->tried_ns));
 	vdisk_info(bdev, &v->info);

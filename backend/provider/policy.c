@@ -63,7 +63,8 @@ int policy_fit(const struct provider *p, const struct vdisk_policy *policy,
 
 bool policy_same(const struct vdisk_policy *a, const struct vdisk_policy *b)
 {
-	return a->raid == b->raid && a->k == b->k && a->m == b->m &&
+	return a->layout == b->layout && a->codec == b->codec &&
+	       a->raid == b->raid && a->k == b->k && a->m == b->m &&
 	       (a->stripe_unit_bytes == b->stripe_unit_bytes ||
 		a->raid == RAID_1);
 }
@@ -100,6 +101,10 @@ void memory_read(struct provider *p)
 		struct vdisk_policy policy;
 		const char *name;
 
+		/* remembered before there were two layouts */
+		if (!json_object_get(one, "layout"))
+			json_object_set_new((json_t *)one, "layout",
+					    json_string("inplace"));
 		if (!doc_name(one, "name", 63, &name, "", NULL) &&
 		    !doc_policy(one, &policy, "", NULL))
 			policy_put(p, name, &policy);
@@ -125,13 +130,15 @@ void memory_vdisks(struct provider *p)
 }
 
 /* Cut short before its migration began: what its policy says is still to be.
- * More fault domains than there were are no reason to move. */
+ * More fault domains than there were are no reason to move, and no layout
+ * becomes another. */
 void policy_intend(struct p_vdisk *v)
 {
 	const struct p_policy *has = policy_find(v->provider, v->policy);
 	struct vdisk_policy fit, is = v->info.policy;
 
-	if (!has || policy_fit(v->provider, &has->policy, &fit, NULL))
+	if (!has || has->policy.layout != is.layout ||
+	    policy_fit(v->provider, &has->policy, &fit, NULL))
 		return;
 	if (!has->policy.k && is.raid == fit.raid)
 		is.k = fit.k;
@@ -150,11 +157,14 @@ static json_t *memory_json(const struct provider *p)
 
 		json_array_append_new(
 			policies,
-			json_pack("{s:s, s:i, s:i, s:i, s:I}", "name", x->name,
-				  "raid", (int)x->policy.raid, "ftt",
+			json_pack("{s:s, s:i, s:i, s:i, s:I, s:s, s:s}", "name",
+				  x->name, "raid", (int)x->policy.raid, "ftt",
 				  (int)policy_ftt(&x->policy), "k",
 				  (int)x->policy.k, "stripe_unit_bytes",
-				  (json_int_t)x->policy.stripe_unit_bytes));
+				  (json_int_t)x->policy.stripe_unit_bytes,
+				  "layout", vdisk_layout_name(x->policy.layout),
+				  "compression",
+				  vdisk_codec_name(x->policy.codec)));
 	}
 	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)
 		if (*v->policy)

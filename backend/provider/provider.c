@@ -341,6 +341,8 @@ void provider_snapshot(struct provider *p)
 		if (v->phase == PV_OPEN)
 			vdisk_info(v->bdev, &v->info);
 		tell_vdisk(v);
+		tell_figures_whole(v);
+		tell_figures(v, reactor_now(p->reactor));
 	}
 }
 

@@ -119,6 +119,9 @@ struct p_vdisk {
 	struct p_part part[PARTS_MAX]; /* known while it is not open */
 	size_t parts;
 	uint64_t mismatches;
+	int64_t opened_t_us; /* PV_OPEN: since when */
+	json_t *figures;     /* as told last */
+	uint64_t figures_ns; /* when; 0: at once */
 };
 
 struct provider {
@@ -155,7 +158,7 @@ int doc_read(struct provider *p, const json_t *doc, struct err *err);
 /* {rate_bytes_s, rate_iops, latency_us} or null */
 int doc_shape(const json_t *j, struct link_opts *shape, const char *where,
 	      struct err *err);
-/* raid, ftt, k, stripe_unit_bytes */
+/* raid, ftt, k, stripe_unit_bytes, layout, compression */
 int doc_policy(const json_t *j, struct vdisk_policy *policy, const char *where,
 	       struct err *err);
 /* A name of 1 to max [A-Za-z0-9._-]; -EINVAL. */
@@ -257,6 +260,10 @@ unsigned policy_ftt(const struct vdisk_policy *policy);
 void tell_cluster(struct provider *p);
 void tell_policy(struct provider *p, const struct p_policy *policy);
 void tell_vdisk(struct p_vdisk *v);
+/* vdisk_usage of a vDisk of the log layout, once a second while it changes. */
+void tell_figures(struct p_vdisk *v, uint64_t now);
+/* The next time at once, changed or not: forgets what was told. */
+void tell_figures_whole(struct p_vdisk *v);
 void tell_vdisk_gone(struct provider *p, const char *name);
 void tell_log(struct provider *p, const char *level, const char *fmt, ...)
 	ID_PRINTF(3, 4);

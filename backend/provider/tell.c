@@ -88,10 +88,12 @@ void tell_cluster(struct provider *p)
 void tell_policy(struct provider *p, const struct p_policy *policy)
 {
 	emit(p, "policy",
-	     json_pack("{s:s, s:i, s:i, s:I}", "name", policy->name, "raid",
-		       (int)policy->policy.raid, "ftt",
+	     json_pack("{s:s, s:i, s:i, s:I, s:s, s:s}", "name", policy->name,
+		       "raid", (int)policy->policy.raid, "ftt",
 		       (int)policy_ftt(&policy->policy), "stripe_unit_bytes",
-		       (json_int_t)policy->policy.stripe_unit_bytes));
+		       (json_int_t)policy->policy.stripe_unit_bytes, "layout",
+		       vdisk_layout_name(policy->policy.layout), "compression",
+		       vdisk_codec_name(policy->policy.codec)));
 }
 
 const char *vdisk_state_word(const struct p_vdisk *v)
@@ -190,24 +192,105 @@ void tell_vdisk(struct p_vdisk *v)
 	json_t *j;
 
 	uuid_text(info->uuid, uuid);
-	j = json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:I, s:s, s:I, "
-		      "s:I, s:s, s:i, s:o}",
+	j = json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:I, s:s, s:s, "
+		      "s:I, s:I, s:s, s:i, s:o}",
 		      "name", v->name, "uuid", uuid, "policy",
 		      *v->policy ? v->policy : NULL, "raid", (int)policy->raid,
 		      "ftt", (int)policy_ftt(policy), "k", (int)policy->k, "m",
 		      (int)policy->m, "stripe_unit_bytes",
 		      (json_int_t)policy->stripe_unit_bytes, "layout",
-		      "inplace", "size_bytes", (json_int_t)info->size_bytes,
-		      "epoch", (json_int_t)info->epoch, "state",
-		      vdisk_state_word(v), "failures_left",
-		      open ? (int)info->failures_left : 0, "members",
-		      members_json(v));
+		      vdisk_layout_name(policy->layout), "compression",
+		      vdisk_codec_name(policy->codec), "size_bytes",
+		      (json_int_t)info->size_bytes, "epoch",
+		      (json_int_t)info->epoch, "state", vdisk_state_word(v),
+		      "failures_left", open ? (int)info->failures_left : 0,
+		      "members", members_json(v));
 	if (!j)
 		return;
 	if (open)
 		progress_add(j, info);
+	if (policy->layout == VDISK_LOG)
+		bytes_add(j, "memory_bytes",
+			  vdisk_memory_bytes(policy, info->size_bytes,
+					     info->slots));
 	reason_add(j, v);
 	emit(v->provider, "vdisk", j);
+}
+
+/* ---- figures of the log layout ------------------------------------------ */
+
+#define FIGURES_NS (SEC_NS - 10 * MSEC_NS) /* the tending comes in steps */
+
+static void figures_bytes(json_t *j, const struct vdisk_log_info *f)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} of[] = {
+		{ "user_bytes", f->user_bytes },
+		{ "user_stored_bytes", f->user_stored_bytes },
+		{ "log_bytes", f->log_bytes },
+		{ "destage_bytes", f->destage_bytes },
+		{ "bypass_bytes", f->bypass_bytes },
+		{ "clean_bytes", f->clean_bytes },
+		{ "rebuild_bytes", f->rebuild_bytes },
+		{ "checkpoint_bytes", f->checkpoint_bytes },
+		{ "blocks_mapped", f->blocks_mapped },
+		{ "stored_bytes", f->stored_bytes },
+		{ "space_bytes", f->space_bytes },
+		{ "buffer_bytes", f->buffer_bytes },
+		{ "buffer_max_bytes", f->buffer_max_bytes },
+		{ "zero_blocks", f->zero_blocks },
+		{ "checkpoints", f->checkpoints },
+		{ "segments_cleaned", f->segments_cleaned },
+		{ "reads_degraded", f->reads_degraded },
+		{ "reads_repaired", f->reads_repaired },
+		{ "reads_hedged", f->reads_hedged },
+		{ "blocks_lost", f->blocks_lost },
+		{ "replayed", f->replayed },
+	};
+
+	for (size_t k = 0; k < array_len(of); k++)
+		bytes_add(j, of[k].name, of[k].value);
+}
+
+/* Four digits: more of a share is nothing but length. */
+static void figures_share(json_t *j, const char *name, double share)
+{
+	json_object_set_new(j, name,
+			    json_real((double)(int)(share * 1e4 + 0.5) / 1e4));
+}
+
+void tell_figures_whole(struct p_vdisk *v)
+{
+	json_decref(v->figures);
+	v->figures = NULL;
+	v->figures_ns = 0;
+}
+
+void tell_figures(struct p_vdisk *v, uint64_t now)
+{
+	const struct vdisk_log_info *f = &v->info.log;
+	json_t *j;
+
+	if (v->phase != PV_OPEN || v->info.policy.layout != VDISK_LOG ||
+	    (v->figures_ns && now < v->figures_ns + FIGURES_NS))
+		return;
+	v->figures_ns = now;
+	j = json_pack("{s:s, s:I}", "name", v->name, "opened_t_us",
+		      (json_int_t)v->opened_t_us);
+	figures_bytes(j, f);
+	figures_share(j, "free_share", f->free_share);
+	figures_share(j, "log_fill", f->log_fill);
+	figures_share(j, "victim_live", f->victim_live);
+	figures_share(j, "compliance", f->compliance);
+	if (json_equal(j, v->figures)) {
+		json_decref(j);
+		return;
+	}
+	json_decref(v->figures);
+	v->figures = json_copy(j);
+	emit(v->provider, "vdisk_usage", j);
 }
 
 void tell_vdisk_gone(struct provider *p, const char *name)

@@ -385,6 +385,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 		p->tidy = true;
 	vdisk_waits_tend(v);
 	vdisk_tell(v, was, now);
+	tell_figures(v, now);
 }
 
 static void drives_tend(struct provider *p)
