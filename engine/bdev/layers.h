@@ -10,6 +10,7 @@
  * link   a modelled network link or drive interface: token bucket for bytes and
  *        for IOPS, plus latency; one link may be shared by several bdevs
  * remote the child lives on another reactor; io crosses by message rings
+ * volatile  a write cache that is lost with the process
  */
 #ifndef ENGINE_BDEV_LAYERS_H
 #define ENGINE_BDEV_LAYERS_H
@@ -83,5 +84,15 @@ int bdev_link_open(struct bdev *child, struct link *link, struct bdev **bdev,
  */
 int bdev_remote_open(struct reactor *here, struct bdev *child,
 		     struct bdev **bdev, struct err *err);
+
+/* ---- volatile ----------------------------------------------------------- */
+/*
+ * For tests: what was neither FUA nor flushed is lost with the process, each
+ * sector (of the child's block) by itself, as chance of `seed` has it; some
+ * went down early. A FUA write may go in several pieces, so that it can be
+ * torn. -EINVAL where the child has no FLUSH or FUA.
+ */
+int bdev_volatile_open(struct bdev *child, uint64_t seed, struct bdev **bdev,
+		       struct err *err);
 
 #endif

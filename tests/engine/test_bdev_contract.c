@@ -16,6 +16,7 @@
 #include "engine/bdev/file.h"
 #include "engine/bdev/layers.h"
 #include "engine/bdev/mem.h"
+#include "engine/bdev/verify.h"
 
 #define SIZE (2 * MIB)
 
@@ -149,6 +150,28 @@ static int stack_open(struct fixture *f, struct err *err)
 	return bdev_slice_open(below, NULL, 0, SIZE, &f->bdev, err);
 }
 
+static int volatile_open(struct fixture *f, struct err *err)
+{
+	return bdev_volatile_open(child_make(f, SIZE), 3, &f->bdev, err);
+}
+
+static int volatile_file_open(struct fixture *f, struct err *err)
+{
+	struct bdev *below;
+	const int rc = file_direct_open(f, err);
+
+	assert_int_equal(rc, 0);
+	below = f->bdev;
+	return bdev_volatile_open(below, 4, &f->bdev, err);
+}
+
+static int verify_open(struct fixture *f, struct err *err)
+{
+	snprintf(f->path, sizeof(f->path), "base-test-journal-%d",
+		 (int)getpid());
+	return bdev_verify_open(child_make(f, SIZE), f->path, &f->bdev, err);
+}
+
 static int remote_open(struct fixture *f, struct err *err)
 {
 	const struct reactor_opts opts = { .kind = REACTOR_THREADS };
@@ -186,6 +209,9 @@ static const struct kind kinds[] = {
 	{ "link", true, link_open, link_tidy },
 	{ "slice over error over link", true, stack_open, link_tidy },
 	{ "remote", true, remote_open, remote_tidy },
+	{ "verify", false, verify_open, file_tidy }, /* it stamps */
+	{ "volatile", true, volatile_open, NULL },
+	{ "volatile over file", true, volatile_file_open, file_tidy },
 };
 
 /* ---- helpers ------------------------------------------------------------ */
@@ -382,7 +408,6 @@ static void trim_zeroes_where_it_says_so(struct fixture *f,
 	const struct bdev_limits *l = &f->bdev->limits;
 	uint8_t *buf = buf_make(f, 32 * KIB);
 
-	(void)kind;
 	if (!l->can_trim) {
 		assert_int_equal(sync_op(f, BDEV_TRIM, 0, NULL, l->block_bytes),
 				 -EOPNOTSUPP);
@@ -399,7 +424,8 @@ static void trim_zeroes_where_it_says_so(struct fixture *f,
 		const bool trimmed = i >= 4096 + l->block_bytes &&
 				     i < 4096 + l->block_bytes + 16 * KIB;
 
-		assert_int_equal(buf[i], trimmed ? 0 : 9);
+		if (trimmed || kind->keeps)
+			assert_int_equal(buf[i], trimmed ? 0 : 9);
 	}
 	reactor_buf_free(f->r, buf, 32 * KIB);
 }

@@ -10,7 +10,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "engine/bdev/file.h"
 #include "engine/bdev/layers.h"
 #include "engine/bdev/mem.h"
 
@@ -388,6 +390,90 @@ static void the_same_seed_gives_the_same_run(void **state)
 	assert_int_equal(took[0], took[1]);
 }
 
+/* ---- volatile: what a kill would leave, seen below it ------------------- */
+
+#define CACHED (64 * KIB)
+
+static unsigned sectors_with(struct bdev *bdev, uint8_t value)
+{
+	static _Alignas(4096) uint8_t buf[CACHED];
+	unsigned count = 0;
+
+	assert_int_equal(bdev_io_sync(bdev, BDEV_READ, 0, 0, buf, CACHED), 0);
+	for (size_t at = 0; at < CACHED; at += 512)
+		count += buf[at] == value && buf[at + 511] == value;
+	return count;
+}
+
+static void cached(struct bdev *bdev, unsigned flags, uint8_t value)
+{
+	static _Alignas(4096) uint8_t buf[CACHED];
+
+	memset(buf, value, CACHED);
+	for (size_t at = 0; at < CACHED; at += 4096)
+		assert_int_equal(bdev_io_sync(bdev, BDEV_WRITE, flags, at,
+					      buf + at, 4096),
+				 0);
+}
+
+static void what_is_not_flushed_is_lost_by_sectors(void **state)
+{
+	const unsigned all = CACHED / 512;
+	struct bdev *child = NULL, *bdev = NULL;
+	struct bdev_stats stats;
+	unsigned down;
+
+	(void)state;
+	assert_int_equal(bdev_mem_open(r, "d", SIZE, 512, &child, NULL), 0);
+	assert_int_equal(bdev_volatile_open(child, 7, &bdev, NULL), 0);
+	cached(bdev, 0, 1);
+	down = sectors_with(child, 1);
+	assert_in_range(down, all / 4, all * 3 / 4);
+	assert_int_equal(sectors_with(child, 0), all - down);
+	assert_int_equal(sectors_with(bdev, 1), all);
+	assert_int_equal(bdev_io_sync(bdev, BDEV_FLUSH, 0, 0, NULL, 0), 0);
+	assert_int_equal(sectors_with(child, 1), all);
+
+	cached(bdev, 0, 2);
+	cached(bdev, BDEV_FUA, 3);
+	assert_int_equal(sectors_with(child, 3), all);
+	assert_int_equal(sectors_with(bdev, 3), all);
+	bdev_stats(child, &stats);
+	/* some in pieces, so that they can be torn */
+	assert_true(stats.ops[BDEV_WRITE] > 100);
+
+	cached(bdev, 0, 4);
+	bdev_close_sync(bdev);
+}
+
+/* Closed in order it is no power cut. */
+static void a_volatile_cache_goes_down_when_closed(void **state)
+{
+	char path[] = "/tmp/iodeck-volatile-XXXXXX";
+	const int fd = mkstemp(path);
+	struct bdev_file_opts opts = { .path = path };
+	struct reactor *threads = NULL;
+	struct bdev *child = NULL, *bdev = NULL;
+
+	(void)state;
+	assert_int_equal(
+		reactor_new(&(struct reactor_opts) { .kind = REACTOR_THREADS },
+			    &threads, NULL),
+		0);
+	assert_int_equal(ftruncate(fd, (off_t)SIZE), 0);
+	close(fd);
+	assert_int_equal(bdev_file_open(threads, &opts, &child, NULL), 0);
+	assert_int_equal(bdev_volatile_open(child, 9, &bdev, NULL), 0);
+	cached(bdev, 0, 5);
+	assert_true(sectors_with(child, 5) < CACHED / 512);
+	bdev_close_sync(bdev);
+	assert_int_equal(bdev_file_open(threads, &opts, &child, NULL), 0);
+	assert_int_equal(sectors_with(child, 5), CACHED / 512);
+	bdev_close_sync(child);
+	reactor_free(threads);
+	unlink(path);
+}
+
 #define SIM(test) cmocka_unit_test_setup_teardown(test, sim_make, sim_free)
 
 int main(void)
@@ -404,6 +490,8 @@ int main(void)
 		SIM(link_counts_operations_too),
 		SIM(directions_share_only_a_half_duplex_link),
 		SIM(devices_on_one_link_share_its_rate),
+		SIM(what_is_not_flushed_is_lost_by_sectors),
+		cmocka_unit_test(a_volatile_cache_goes_down_when_closed),
 		cmocka_unit_test(the_same_seed_gives_the_same_run),
 	};
 
