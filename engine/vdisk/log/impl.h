@@ -120,8 +120,9 @@ struct member {
 	uint64_t *zone_used, *slot_used; /* bitmaps */
 	uint32_t zones_free, slots_free;
 	struct lio *first, *last;
-	unsigned out; /* I/Os */
-	int why;      /* it was lost */
+	unsigned out;     /* I/Os */
+	int why;          /* it was lost */
+	const char *note; /* that, in words of its own, or NULL */
 	uint64_t lost_ns;
 };
 

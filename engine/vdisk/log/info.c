@@ -72,7 +72,8 @@ void info_members_away(const struct vlog *v, char *buf, size_t len)
 		if (m->facts.drive[0])
 			text_add(buf, len, ":%s", m->facts.drive);
 		text_add(buf, len, " (%s)",
-			 strerror(m->why ? -m->why : ENODEV));
+			 m->note ? m->note
+				 : strerror(m->why ? -m->why : ENODEV));
 		comma = ", ";
 	}
 }

@@ -268,6 +268,7 @@ void member_lost(struct vlog *v, unsigned index, int why)
 	m->alive = false;
 	m->bdev = NULL;
 	m->why = why;
+	m->note = NULL;
 	m->lost_ns = reactor_now(v->r);
 	if (!MUT(TRUST_FAILED))
 		m->learned = false;

@@ -47,7 +47,8 @@ struct vlog_opening {
 	int result;
 	struct err err;
 	struct task task;
-	uint32_t used; /* bits of slots that are members */
+	uint32_t used;                   /* bits of slots that are members */
+	const char *note[FMT_COMPS_MAX]; /* why a component is not */
 };
 
 static void uuid_make(struct reactor *r, uint8_t uuid[16])
@@ -234,55 +235,121 @@ static const struct fmt_label *label_of(const struct vlog_opening *op,
 	return NULL;
 }
 
+static bool label_named(const struct vlog_opening *op,
+			const struct fmt_label *l)
+{
+	return (!op->name[0] || !strcmp(op->name, l->name)) &&
+	       (!op->cluster[0] || !strcmp(op->cluster, l->cluster));
+}
+
+/* Of the vDisk that most components with the right name belong to; if none
+ * has it, any. */
+static const struct fmt_label *label_choose(const struct vlog_opening *op)
+{
+	const struct fmt_label *best = NULL;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < op->slots; i++) {
+		const struct fmt_label *l = label_of(op, i), *other;
+		unsigned votes = 0;
+
+		for (unsigned j = 0; l && j < op->slots; j++) {
+			other = label_of(op, j);
+			votes += other &&
+				 !memcmp(l->head.vdisk, other->head.vdisk, 16);
+		}
+		if (l && !label_named(op, l))
+			votes = 0;
+		if (l && (!best || votes > most)) {
+			best = l;
+			most = votes;
+		}
+	}
+	return best;
+}
+
+static int slot_foreign(struct vlog_opening *op, unsigned i,
+			const struct fmt_label *l)
+{
+	const bool namesake = !strcmp(l->name, op->label.name) &&
+			      !strcmp(l->cluster, op->label.cluster);
+
+	return err_set(&op->err, -EINVAL,
+		       "%s holds a component of %s%s in cluster %s, not of "
+		       "%s: put the right one in its place, or take it away",
+		       op->slot[i].bdev->name, namesake ? "another " : "",
+		       l->name, l->cluster,
+		       namesake ? "this one" : op->label.name);
+}
+
 static int slot_match(struct vlog_opening *op, unsigned i,
 		      const struct fmt_label *l, struct bdev **member)
 {
 	const unsigned comp = l->head.comp;
 
 	if (memcmp(l->head.vdisk, op->label.head.vdisk, 16))
-		return err_set(&op->err, -EINVAL,
-			       "%s: the components are of two vDisks",
-			       op->slot[i].bdev->name);
+		return slot_foreign(op, i, l);
 	if (memcmp(l->comp_uuid, op->label.member[comp].uuid, 16))
 		return 0; /* was replaced: of no use */
 	if (member[comp])
 		return err_set(&op->err, -EINVAL,
 			       "%s and %s are the same component",
 			       op->slot[i].bdev->name, member[comp]->name);
-	if (op->slot[i].bdev->limits.size_bytes < geo_member_bytes(&op->label))
-		return err_set(&op->err, -EINVAL,
-			       "%s is shorter than it was made",
-			       op->slot[i].bdev->name);
+	/* Torn: as good as away, and never written to. */
+	if (op->slot[i].bdev->limits.size_bytes <
+	    geo_member_bytes(&op->label)) {
+		op->note[comp] = "shorter than it was made";
+		return 0;
+	}
 	member[comp] = op->slot[i].bdev;
 	op->used |= 1u << i;
 	return 0;
 }
 
+/* By where it stands: which component had the label that cannot be read? */
+static void slot_unread(struct vlog_opening *op, unsigned i)
+{
+	const struct vdisk_slot *s = &op->slot[i];
+
+	for (unsigned c = 0; s->bdev && c < op->label.comps; c++) {
+		const struct fmt_member *m = &op->label.member[c];
+
+		if (strncmp(m->domain, s->domain, sizeof(m->domain)) != 0 ||
+		    strncmp(m->drive, s->drive, sizeof(m->drive)) != 0)
+			continue;
+		op->note[c] = op->front[i]->io.result
+				      ? "its label cannot be read"
+				      : "carries no label";
+	}
+}
+
 static int labels_agree(struct vlog_opening *op, struct bdev **member)
 {
-	const struct fmt_label *first = NULL;
+	const struct fmt_label *first = label_choose(op);
 	int rc;
 
-	for (unsigned i = 0; i < op->slots && !first; i++)
-		first = label_of(op, i);
 	if (!first)
 		return err_set(&op->err, -ENOENT,
 			       "%s: no component carries a label of the log "
 			       "layout",
 			       op->name);
 	op->label = *first;
-	if ((op->name[0] && strcmp(op->name, op->label.name)) ||
-	    (op->cluster[0] && strcmp(op->cluster, op->label.cluster)))
+	if (!label_named(op, &op->label))
 		return err_set(&op->err, -EINVAL,
 			       "these are components of %s in cluster %s",
 			       op->label.name, op->label.cluster);
 	for (unsigned i = 0; i < op->slots; i++) {
 		const struct fmt_label *l = label_of(op, i);
 
+		if (!l)
+			slot_unread(op, i);
 		rc = l ? slot_match(op, i, l, member) : 0;
 		if (rc)
 			return rc;
 	}
+	for (unsigned c = 0; c < op->label.comps; c++)
+		if (member[c])
+			op->note[c] = NULL;
 	return 0;
 }
 
@@ -323,6 +390,7 @@ static void recovered(struct vlog *v, int result, const struct err *err)
 
 static int members_check(struct vlog_opening *op, struct bdev **member)
 {
+	char why[320] = "";
 	unsigned there = 0;
 
 	for (unsigned c = 0; c < op->label.comps; c++) {
@@ -337,13 +405,21 @@ static int members_check(struct vlog_opening *op, struct bdev **member)
 				       "below %u KiB",
 				       b->name, FMT_RECORD_MAX / 1024);
 	}
-	if (there + op->label.m < op->label.comps)
-		return err_set(&op->err, -EAGAIN,
-			       "%s: %u of %u components are there, %u are "
-			       "needed",
-			       op->label.name, there, op->label.comps,
-			       op->label.comps - op->label.m);
-	return 0;
+	if (there + op->label.m >= op->label.comps)
+		return 0;
+	for (unsigned c = 0; c < op->label.comps; c++) {
+		if (member[c])
+			continue;
+		snprintf(why + strlen(why), sizeof(why) - strlen(why),
+			 "%s%.31s (%s)", why[0] ? ", " : "",
+			 op->label.member[c].domain,
+			 op->note[c] ? op->note[c] : "not there");
+	}
+	return err_set(&op->err, -EAGAIN,
+		       "%s: %u of %u components are of use, %u are needed; "
+		       "bring back what is missing: %s",
+		       op->label.name, there, op->label.comps,
+		       op->label.comps - op->label.m, why);
 }
 
 static int memory_check(struct vlog_opening *op)
@@ -389,6 +465,7 @@ static void vlog_begin(struct vlog_opening *op)
 		m->bdev = member[c];
 		m->alive = member[c] != NULL;
 		m->why = -ENODEV;
+		m->note = op->note[c];
 		m->lost_ns = reactor_now(op->r);
 		if (m->bdev && m->bdev->limits.block_bytes > v->align)
 			v->align = m->bdev->limits.block_bytes;
