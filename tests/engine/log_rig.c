@@ -26,6 +26,7 @@ static void sectors_write(struct disk *d, const struct io *io, bool durable,
 		if (durable)
 			memcpy(d->durable + off, d->seen + off, SECTOR);
 		d->dirty[off / SECTOR] = !durable;
+		d->bad[off / SECTOR] = 0;
 	}
 }
 
@@ -70,8 +71,8 @@ static void disk_io_fired(struct timer *t)
 	free(q);
 	if (d->fail) {
 		result = d->fail;
-	} else if (io->op == BDEV_READ && io->off < d->bad[1] &&
-		   io->off + io->len > d->bad[0]) {
+	} else if (io->op == BDEV_READ && !d->away &&
+		   memchr(d->bad + io->off / SECTOR, 1, io->len / SECTOR)) {
 		result = -EIO;
 	} else if (d->away) {
 		if (io->op == BDEV_WRITE && rng_below(&d->rig->rng, 3) == 0)
@@ -212,6 +213,7 @@ static void disks_make(struct rig *rig)
 		d->seen = calloc(1, bytes);
 		d->durable = calloc(1, bytes);
 		d->dirty = calloc(1, bytes / SECTOR);
+		d->bad = calloc(1, bytes / SECTOR);
 	}
 }
 
@@ -221,6 +223,7 @@ void rig_fini(struct rig *rig)
 		free(rig->disk[i].seen);
 		free(rig->disk[i].durable);
 		free(rig->disk[i].dirty);
+		free(rig->disk[i].bad);
 	}
 	reactor_free(rig->r);
 }

@@ -25,11 +25,11 @@ struct disk {
 	uint8_t *seen, *durable;
 	uint8_t *dirty; /* by sector: seen differs from durable */
 	uint64_t bytes;
-	bool away;       /* I/O ends in -ENODEV */
-	bool stuck;      /* I/O does not end */
-	int fail;        /* I/O ends in this */
-	uint32_t slow;   /* times slower; 0: not */
-	uint64_t bad[2]; /* from, to: reads fail */
+	bool away;     /* I/O ends in -ENODEV */
+	bool stuck;    /* I/O does not end */
+	int fail;      /* I/O ends in this */
+	uint32_t slow; /* times slower; 0: not */
+	uint8_t *bad;  /* by sector: cannot be read until written */
 	struct disk_io *queue;
 	struct disk_bdev *open;
 	uint64_t reads, writes;

@@ -19,7 +19,7 @@
 static void create(struct rig *rig, unsigned k, unsigned m, unsigned n)
 {
 	rig_init(rig, 7, k, m, n, 800);
-	rig->spec.tune.slots = 40;
+	rig->spec.tune.slots = 100;
 	if (rig_create_sync(rig))
 		fail_msg("%s", rig->err.text);
 }
@@ -287,6 +287,134 @@ static void test_throttle(void **state)
 	assert_true(felt > 0 && felt < calm * 3 / 4);
 }
 
+/* One drive is a thousand times slower, or hangs: reads go on without. */
+static uint64_t read_worst(struct rig *rig)
+{
+	uint64_t worst = 0;
+
+	for (uint64_t lba = 0; lba < LBAS; lba++) {
+		const uint64_t began = reactor_now(rig->r);
+
+		assert_int_equal(rig_expect(rig, lba, 3, 1), 0);
+		if (reactor_now(rig->r) - began > worst)
+			worst = reactor_now(rig->r) - began;
+	}
+	return worst;
+}
+
+static void slow_drive(unsigned k, unsigned m, unsigned n)
+{
+	struct vlog_info info;
+	struct rig rig;
+	uint64_t worst;
+
+	create(&rig, k, m, n);
+	fill(&rig, 3);
+	read_worst(&rig);
+	assert_int_equal(info_of(&rig).reads_hedged, 0);
+	rig.disk[1].slow = 1000; /* 1 to 100 ms */
+	worst = read_worst(&rig);
+	info = info_of(&rig);
+	printf("%u+%u: %llu hedged, %llu won, worst %llu us\n", k, m,
+	       (unsigned long long)info.reads_hedged,
+	       (unsigned long long)info.hedges_won,
+	       (unsigned long long)worst / 1000);
+	assert_true(info.hedges_won > 0);
+	assert_true(info.hedges_won <= info.reads_hedged);
+	assert_int_equal(info.reads_failed, 0);
+	assert_in_range(worst, 0, 10 * MSEC_NS);
+	/* Mirrors are read where it goes fast. */
+	if (k == 1)
+		assert_in_range(info.reads_hedged, 1, LBAS / 8);
+	rig.disk[1].slow = 0;
+	read_worst(&rig);
+	read_worst(&rig);
+	info = info_of(&rig);
+	assert_in_range(read_worst(&rig), 0, 2 * MSEC_NS);
+	assert_int_equal(info_of(&rig).reads_hedged, info.reads_hedged);
+	end(&rig);
+}
+
+static void test_slow(void **state)
+{
+	(void)state;
+	slow_drive(2, 1, 3);
+	slow_drive(4, 2, 6);
+	slow_drive(1, 1, 3);
+	slow_drive(1, 2, 5);
+}
+
+/* A request hangs: its data comes from the others at once, the drive is given
+ * up after a time, and what it says in the end is nobody's. */
+static void stuck_drive(unsigned k, unsigned m, unsigned n)
+{
+	struct rig rig;
+	uint64_t began;
+
+	create(&rig, k, m, n);
+	fill(&rig, 3);
+	read_worst(&rig);
+	rig.disk[1].stuck = true;
+	assert_in_range(read_worst(&rig), 0, 10 * MSEC_NS);
+	began = reactor_now(rig.r);
+	assert_int_equal(rig_put(&rig, 500, 4, 100), 0);
+	assert_in_range(reactor_now(rig.r) - began, 0, 8 * SEC_NS);
+	rig_run(&rig, 8 * SEC_NS);
+	assert_int_equal(info_of(&rig).slot[1].state, MEMBER_MISSING);
+	assert_in_range(read_worst(&rig), 0, 10 * MSEC_NS);
+	fill(&rig, 6);
+	disk_unstick(&rig.disk[1]);
+	rig_run(&rig, SEC_NS);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	expect_all(&rig, 6);
+	assert_int_equal(rig_expect(&rig, 500, 4, 100), 0);
+	end(&rig);
+}
+
+static void test_stuck(void **state)
+{
+	(void)state;
+	stuck_drive(2, 1, 3);
+	stuck_drive(4, 2, 6);
+	stuck_drive(1, 1, 3);
+	stuck_drive(1, 3, 7);
+}
+
+/* What no choice of units gives is lost for good only once nobody is away who
+ * might have it; then it is marked, told, and in nobody's way. */
+static void test_lost(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 3);
+	rig.spec.pace.absent_ms = 1000;
+	rig_close_sync(&rig);
+	assert_int_equal(rig_open_sync(&rig), 0);
+	fill(&rig, 3);
+	info = info_of(&rig);
+	/* All that one drive holds of data cannot be read, and one is away. */
+	memset(rig.disk[0].bad + rig.disk[0].bytes / 2 / SECTOR, 1,
+	       rig.disk[0].bytes / 2 / SECTOR);
+	disk_leave(&rig.disk[1]);
+	assert_int_equal(rig_put(&rig, 500, 3, 100), 0);
+	rig_run(&rig, 5 * SEC_NS);
+	info = info_of(&rig);
+	assert_int_equal(info.blocks_lost, 0);
+	for (uint64_t lba = 0; lba < LBAS; lba++) {
+		const int rc = rig_expect(&rig, lba, 3, 1);
+
+		assert_true(!rc || rc == -EIO);
+	}
+	assert_true(info_of(&rig).reads_failed > 0);
+	assert_int_equal(info_of(&rig).blocks_lost, 0);
+	disk_return(&rig.disk[1]);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	expect_all(&rig, 3); /* nothing was */
+	end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +424,9 @@ int main(void)
 		cmocka_unit_test(test_exposed_first),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_throttle),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,8 @@
  *
  *   IDLE -> READ all units within reach -> MOVE block by block, each held
  *   against its crc; one that does not fit is FETCHed from the others; one that
- *   is lost is moved as such, so a damaged segment never blocks cleaning
+ *   is lost is moved as such, so a damaged segment never blocks cleaning; but
+ *   while a member is away that may bring it back, it stays where it is
  *
  * Moves are compare-and-swap in the COMMIT; every entry of a cold stripe pins
  * its victim until then, so its slots (and its index, which `old` names) are
@@ -155,7 +156,7 @@ static uint32_t victim_choose(struct vlog *v, enum clean_why *best_why)
 		enum clean_why why;
 		double gain;
 
-		if (s->state != SEG_SEALED || !s->live)
+		if (s->state != SEG_SEALED || !s->live || s->held)
 			continue;
 		why = wanted ? resync_why(v, s) : WHY_NONE;
 		/* Its entries are on their way already. */
@@ -378,11 +379,26 @@ static bool block_move(struct vlog *v)
 	return false;
 }
 
+/* What cannot be read now may be when a member is back. */
+static bool may_come_back(const struct vlog *v, const struct seg *s)
+{
+	for (unsigned i = 0; i < seg_width(s); i++)
+		if (!v->member[s->comp[i]].alive)
+			return true;
+	return false;
+}
+
 static bool fetch_take(struct vlog *v)
 {
 	struct cleaner *c = v->cleaner;
 	const struct fetch *f = &c->fetch;
 
+	if (c->fetched && may_come_back(v, &v->seg[c->victim])) {
+		v->seg[c->victim].held = true;
+		c->at++;
+		c->phase = CLEAN_MOVE;
+		return true;
+	}
 	if (!cold_add(v, f->lba, f->loc, f->crc, c->fetched ? NULL : c->stored))
 		return false;
 	c->at++;

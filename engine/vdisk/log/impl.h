@@ -84,6 +84,7 @@ void lbuf_put(struct lbuf *buf);          /* takes NULL */
 struct batch {
 	unsigned out;
 	uint32_t failed, ok;
+	bool each; /* the pump is kicked by each that ends */
 	void (*done)(struct batch *b);
 };
 
@@ -104,6 +105,8 @@ void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
 	      unsigned flags, uint64_t off, struct lbuf *buf, uint32_t buf_off,
 	      uint32_t len);
 void batch_end(struct vlog *v, struct batch *b);
+/* What is still out (reads alone) is nobody's any more. */
+void batch_leave(struct vlog *v, struct batch *b);
 static inline bool batch_over(const struct batch *b)
 {
 	return b->out == 0;
@@ -120,13 +123,17 @@ struct member {
 	uint64_t *zone_used, *slot_used; /* bitmaps */
 	uint32_t zones_free, slots_free;
 	struct lio *first, *last;
-	unsigned out;     /* I/Os */
+	unsigned out;               /* I/Os */
+	uint64_t read_ns, hedge_ns; /* a small read takes; is late after */
+	struct lat reads;
 	int why;          /* it was lost */
 	const char *note; /* that, in words of its own, or NULL */
 	uint64_t lost_ns;
 };
 
 void member_lost(struct vlog *v, unsigned member, int why);
+/* It is in service, and the vDisk goes on without. */
+bool member_dispensable(const struct vlog *v, unsigned member);
 unsigned member_alive_count(const struct vlog *v);
 void member_watch(struct vlog *v);
 int member_space_init(struct vlog *v, struct member *m);
@@ -160,6 +167,7 @@ struct map {
 	bool cow_all; /* every leaf may be copied at once */
 	struct slab leaf_slab, block_slab;
 	uint64_t mapped; /* blocks with a loc */
+	uint64_t bad;    /* of them: lost */
 	uint8_t *gran_mem;
 	uint32_t *gran_free;
 	uint32_t grans, grans_left;
@@ -200,7 +208,8 @@ struct seg {
 	uint8_t k, m, state;
 	bool committed; /* at least one COMMIT is applied */
 	/* of this run alone */
-	bool sealing, victim;
+	bool sealing;
+	bool held; /* a block of it waits for a member to come back */
 	uint8_t next, out, commits; /* stripes begun, in work, appended */
 	uint8_t bad;                /* reads that had to be repaired */
 	uint16_t pins;              /* readers, cleaner, moves from it */
@@ -233,6 +242,8 @@ static inline unsigned seg_width(const struct seg *s)
 {
 	return s->k + s->m;
 }
+static inline bool seg_unit_there(const struct vlog *v, const struct seg *s,
+				  unsigned unit);
 
 /* ---- the log (log.c, apply.c) -------------------------------------- */
 
@@ -374,6 +385,8 @@ bool resync_gone(const struct vlog *v, unsigned member);
 bool resync_may(struct vlog *v, enum clean_why why);
 /* Granules packed for it into a stripe of k + m. */
 void resync_moved(struct vlog *v, unsigned grans, unsigned k);
+/* A member is there again: what was held for it is tried once more. */
+void resync_member_back(struct vlog *v);
 /* Something has happened that may give segments a reason. */
 void resync_look(struct vlog *v);
 /* False: a scan found nothing and nothing has happened since. */
@@ -412,20 +425,57 @@ bool reads_idle(const struct vlog *v);
 void reads_fail(struct vlog *v);
 void writes_fail(struct vlog *v);
 
+/* ---- from the others (fetch.c) ------------------------------------- */
+
 /*
- * One block from the other units of its stripe: its own is away, failed to
- * read, or is not what the map's crc says. The segment is pinned by the caller.
+ * One block from the other units of its stripe: its own is away, late, failed
+ * to read, or is not what the map's crc says. The segment is pinned by the
+ * caller.
  */
 struct fetch {
 	uint64_t lba, loc;
 	uint32_t crc;
-	bool bad; /* its unit was read and is wrong, or failed: repair it */
+	bool bad;  /* its unit was read and is wrong, or failed: repair it */
+	bool late; /* its unit is only slow: the others first */
 	uint8_t *stored;                           /* out: its bytes */
 	void (*done)(struct fetch *f, int result); /* -EIO: lost */
 	struct fetch *next;
 	struct vlog *v;
 };
+int fetches_init(struct vlog *v);
+void fetches_fini(struct vlog *v);
+bool fetches_step(struct vlog *v);
+bool fetches_idle(const struct vlog *v);
 void fetch_submit(struct vlog *v, struct fetch *f);
+/* The enclosing range within its unit that members can read, and where in it
+ * the stored bytes begin. */
+void loc_range(const struct vlog *v, uint64_t loc, uint64_t *off, uint32_t *len,
+	       uint32_t *skip);
+/* Stored bytes against the crc of the map. */
+bool block_fits(const struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
+		const uint8_t *stored);
+
+/*
+ * Watches a read: late() runs once if it takes longer than four times the p99
+ * of the other members.
+ */
+struct hedge {
+	struct hedge *next, *prev; /* oldest first */
+	struct vlog *v;
+	void (*late)(struct hedge *h);
+	uint64_t start_ns;
+	uint8_t member;
+	bool watched;
+};
+void hedge_begin(struct vlog *v, struct hedge *h, unsigned member,
+		 void (*late)(struct hedge *h));
+void hedge_end(struct vlog *v, struct hedge *h);
+/* A small read took so long. */
+void member_read_took(struct vlog *v, unsigned member, uint64_t ns);
+/* Now and then: read where it looks slow, it may have become better. */
+bool member_probe(struct vlog *v);
+/* How long a read there would take; of use to compare. */
+uint64_t member_load(const struct vlog *v, unsigned member);
 
 /* ---- metadata group (meta.c, snap.c) ------------------------------- */
 
@@ -543,6 +593,8 @@ struct vlog {
 	unsigned users, waiting; /* ios in work; not yet begun */
 	struct io *wait_first, *wait_last;
 	struct reads *reads;
+	struct fetches *fetches;
+	struct batch late; /* reads that nobody waits for any more */
 
 	struct meta meta;
 	struct snap snap;
@@ -564,6 +616,12 @@ struct vlog {
 static inline unsigned meta_group(const struct vlog *v)
 {
 	return 2 * v->m + 1;
+}
+
+static inline bool seg_unit_there(const struct vlog *v, const struct seg *s,
+				  unsigned unit)
+{
+	return v->member[s->comp[unit]].alive;
 }
 
 void vlog_kick(struct vlog *v);

@@ -87,13 +87,13 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 	snprintf(buf, len, "%s", v->reason);
 	if (v->state == VLOG_STOPPED)
 		return;
-	if (v->stat.blocks_lost) {
+	if (v->map.bad) {
 		snprintf(
 			buf, len,
 			"%llu blocks were lost to damage beyond the policy and "
 			"read as errors: write or discard them, or restore "
 			"them",
-			(unsigned long long)v->stat.blocks_lost);
+			(unsigned long long)v->map.bad);
 		return;
 	}
 	if (member_alive_count(v) == v->n)
@@ -135,6 +135,7 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->lsn = v->durable;
 	info->lsn_snapshot = v->lsn_snapshot;
 	info->blocks_mapped = v->map.mapped;
+	info->blocks_lost = v->map.bad;
 	info->live_bytes = v->live_grans * FMT_GRAN;
 	info->buffer_bytes =
 		(uint64_t)(v->map.grans - v->map.grans_left) * FMT_GRAN;
@@ -164,7 +165,7 @@ void vlog_info_counts(const struct vlog_info *info, struct limit_counts *c)
 
 static int check_map(const struct vlog *v, uint64_t *live, struct err *err)
 {
-	uint64_t mapped = 0, grans = 0;
+	uint64_t mapped = 0, grans = 0, bad = 0;
 
 	for (uint64_t i = 0; i < v->map.leaves; i++) {
 		const struct leaf *l = v->map.leaf[i];
@@ -176,6 +177,7 @@ static int check_map(const struct vlog *v, uint64_t *live, struct err *err)
 			const struct block *b;
 
 			used += loc != 0;
+			bad += loc == LOC_BAD;
 			if (loc_kind(loc) == LOC_SEG) {
 				if (loc_seg_index(loc) >= v->segs)
 					return err_set(err, -EINVAL,
@@ -199,8 +201,9 @@ static int check_map(const struct vlog *v, uint64_t *live, struct err *err)
 				       (unsigned long long)i);
 		mapped += used;
 	}
-	if (mapped != v->map.mapped || grans != v->map.linked_grans)
-		return err_set(err, -EINVAL, "mapped or buffered: count");
+	if (mapped != v->map.mapped || grans != v->map.linked_grans ||
+	    bad != v->map.bad)
+		return err_set(err, -EINVAL, "mapped, buffered or lost: count");
 	return 0;
 }
 

@@ -118,8 +118,11 @@ struct vlog_info {
 	uint64_t clean_read_bytes;  /* from members, by the cleaner */
 	uint64_t user_stored_bytes; /* after compression */
 	uint64_t checkpoints, cleaned_segs;
-	uint64_t reads_degraded, reads_repaired, blocks_lost;
-	uint64_t replayed; /* records at the last open */
+	uint64_t reads_degraded, reads_repaired;
+	uint64_t reads_hedged, hedges_won; /* late; the others were first */
+	uint64_t reads_failed; /* blocks, of what is lost just now */
+	uint64_t blocks_lost;  /* marked as such: until they are written */
+	uint64_t replayed;     /* records at the last open */
 };
 void vlog_info(struct bdev *vdisk, struct vlog_info *info);
 /* The bytes of it, as engine/vdisk/limit.h takes them. */

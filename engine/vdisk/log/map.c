@@ -273,6 +273,9 @@ void map_set(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc)
 		v->live_grans += loc_grans(loc);
 	}
 	l->used += (loc != 0) - (old != 0);
+	m->bad += (uint64_t)(loc == LOC_BAD) - (uint64_t)(old == LOC_BAD);
+	if (loc == LOC_BAD)
+		vlog_changed(v); /* it is to be told */
 	m->mapped += (uint64_t)(loc != 0) - (uint64_t)(old != 0);
 	loc_dead(v, old);
 	if (!l->used) {

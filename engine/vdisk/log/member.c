@@ -86,8 +86,11 @@ void batch_begin(struct batch *b, void (*done)(struct batch *b))
 static void batch_drop(struct vlog *v, struct batch *b)
 {
 	id_assert(b->out);
-	if (--b->out)
+	if (--b->out) {
+		if (b->each)
+			vlog_kick(v);
 		return;
+	}
 	if (b->done)
 		b->done(b);
 	else
@@ -97,6 +100,20 @@ static void batch_drop(struct vlog *v, struct batch *b)
 void batch_end(struct vlog *v, struct batch *b)
 {
 	batch_drop(v, b);
+}
+
+void batch_leave(struct vlog *v, struct batch *b)
+{
+	for (unsigned i = 0; i < v->n && b->out; i++)
+		for (struct lio *l = v->member[i].first; l; l = l->next) {
+			if (l->batch != b)
+				continue;
+			id_assert(l->io.op == BDEV_READ);
+			l->batch = &v->late;
+			v->late.out++;
+			b->out--;
+		}
+	id_assert(!b->out);
 }
 
 static void lio_unlink(struct lio *lio)
@@ -138,6 +155,10 @@ static void lio_over(struct lio *lio, int result)
 
 	if (b)
 		lio_unlink(lio);
+	if (!result && lio->io.op == BDEV_READ && b &&
+	    lio->io.len < v->label.unit_bytes)
+		member_read_took(v, member,
+				 reactor_turn_now(v->r) - lio->start_ns);
 	lbuf_put(lio->buf);
 	slab_put(&v->lio_slab, lio);
 	v->lios_out--;
@@ -245,6 +266,17 @@ static bool enough_alive(const struct vlog *v)
 	for (unsigned i = 0; i < meta_group(v); i++)
 		group += v->member[i].alive;
 	return member_alive_count(v) > v->m && group > v->m;
+}
+
+bool member_dispensable(const struct vlog *v, unsigned index)
+{
+	const unsigned group = index < meta_group(v);
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < meta_group(v); i++)
+		left += v->member[i].alive;
+	return v->member[index].alive && member_alive_count(v) > v->m + 1 &&
+	       left - group > v->m;
 }
 
 static void too_few(struct vlog *v)

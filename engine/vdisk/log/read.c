@@ -7,11 +7,9 @@
  * it was when the read began; the segment is pinned until the run is over, so
  * what is read is what the map meant even if it has moved on since.
  *
- * What is away, fails or does not fit its crc is fetched: the same range of
- * all other units, and every choice of k of them until the crc fits. A unit
- * that was there and wrong is then rewritten in place: the data is immutable,
- * so the bytes are the same as ever. If no choice fits the block is lost: EIO,
- * never a guess.
+ * What is away, fails or does not fit its crc is fetched (fetch.c). What is
+ * late is fetched too, and whoever is first answers: own buffers on both ways,
+ * so what comes last finds nothing to overwrite.
  */
 #include "engine/vdisk/log/impl.h"
 
@@ -22,7 +20,6 @@
 #define RUNS 256
 #define SMALL_BYTES (2 * FMT_BLOCK)
 #define BIGS 16
-#define FETCHES 4 /* at a time */
 
 struct run {
 	struct ureq *u;
@@ -36,31 +33,20 @@ struct run {
 	uint32_t skip; /* bytes of buf before the first block */
 	uint32_t bad;  /* bits of blocks to be fetched */
 	uint8_t member;
-	bool was_bad; /* there, and wrong */
+	bool was_bad;  /* there, and wrong */
+	bool hedged;   /* its member is late; the others are asked too */
+	bool answered; /* by it after all: what is fetched is not needed */
 	int result;
+	struct hedge hedge;
 	struct fetch fetch;
 	uint8_t stored[FMT_BLOCK];
 };
 
-struct fetcher {
-	struct fetch *f;
-	struct batch batch;
-	struct lbuf *buf[FMT_COMPS_MAX];
-	uint64_t off; /* on each member, from its unit's start */
-	uint32_t len, skip;
-	uint32_t units; /* bits that were asked for */
-	unsigned tries;
-	bool repairing;
-};
-#define TRIES 3 /* where a read failed: it may have been the moment */
-
 struct reads {
 	struct slab run_slab;
-	struct bufpool small, big, range;
+	struct bufpool small, big;
 	struct ureq *wait_first, *wait_last; /* no run left */
-	struct fetch *fetch_first, *fetch_last;
-	struct fetcher fetcher[FETCHES];
-	unsigned runs, fetches;
+	unsigned runs;
 };
 
 int reads_init(struct vlog *v)
@@ -77,9 +63,6 @@ int reads_init(struct vlog *v)
 	if (!rc)
 		rc = bufpool_init(&rd->big, v->r, (RUN_BLOCKS + 2) * FMT_BLOCK,
 				  BIGS);
-	if (!rc)
-		rc = bufpool_init(&rd->range, v->r, SMALL_BYTES,
-				  FETCHES * FMT_COMPS_MAX * 2);
 	return rc;
 }
 
@@ -91,7 +74,6 @@ void reads_fini(struct vlog *v)
 		return;
 	bufpool_fini(&rd->small);
 	bufpool_fini(&rd->big);
-	bufpool_fini(&rd->range);
 	slab_fini(&rd->run_slab);
 	free(rd);
 	v->reads = NULL;
@@ -99,22 +81,12 @@ void reads_fini(struct vlog *v)
 
 bool reads_idle(const struct vlog *v)
 {
-	return !v->reads->runs && !v->reads->fetches && !v->reads->wait_first &&
-	       !v->reads->fetch_first;
+	return !v->reads->runs && !v->reads->wait_first && fetches_idle(v);
 }
 
 static uint8_t *user_block(const struct ureq *u, uint32_t i)
 {
 	return (uint8_t *)u->io->buf + (size_t)i * FMT_BLOCK;
-}
-
-static bool crc_fits(const struct vlog *v, uint64_t lba, uint64_t loc,
-		     uint32_t crc, const uint8_t *stored)
-{
-	if (MUT(NO_CRC))
-		return true;
-	return codec_block_crc(v->crc_seed, lba, stored,
-			       (size_t)loc_grans(loc) * FMT_GRAN) == crc;
 }
 
 static void read_end(struct vlog *v, struct ureq *u)
@@ -136,241 +108,28 @@ static void part_done(struct vlog *v, struct ureq *u, int result)
 		read_end(v, u);
 }
 
-/* ---- fetching from the others -------------------------------------- */
-
-void fetch_submit(struct vlog *v, struct fetch *f)
-{
-	struct reads *rd = v->reads;
-
-	f->v = v;
-	f->next = NULL;
-	if (rd->fetch_last)
-		rd->fetch_last->next = f;
-	else
-		rd->fetch_first = f;
-	rd->fetch_last = f;
-	vlog_kick(v);
-}
-
-static void fetcher_done(struct batch *b)
-{
-	/* reads_step() goes on: nothing deep in a completion. */
-	struct fetcher *fr = container_of(b, struct fetcher, batch);
-
-	vlog_kick(fr->f->v);
-}
-
-/* The enclosing range that members can read, within the unit. */
-static void range_of(const struct vlog *v, uint64_t loc, uint64_t *off,
-		     uint32_t *len, uint32_t *skip)
-{
-	const uint64_t from = (uint64_t)loc_gran(loc) * FMT_GRAN;
-	const uint64_t to = from + (uint64_t)loc_grans(loc) * FMT_GRAN;
-	const uint64_t mask = v->align - 1;
-
-	*off = from & ~mask;
-	*skip = (uint32_t)(from - *off);
-	*len = (uint32_t)(((to + mask) & ~mask) - *off);
-}
-
-static void fetcher_read(struct vlog *v, struct fetcher *fr)
-{
-	const struct fetch *f = fr->f;
-	const struct seg *s = &v->seg[loc_seg_index(f->loc)];
-
-	fr->units = 0;
-	fr->tries++;
-	batch_begin(&fr->batch, fetcher_done);
-	/* Its own too: it may do this time, and what surrounds the block is
-	 * kept when it is repaired. */
-	for (unsigned i = 0; i < seg_width(s); i++) {
-		if (!v->member[s->comp[i]].alive)
-			continue;
-		fr->units |= 1u << i;
-		batch_io(v, &fr->batch, s->comp[i], BDEV_READ, 0,
-			 seg_unit_off(v, s, i, loc_stripe(f->loc)) + fr->off,
-			 fr->buf[i], 0, fr->len);
-	}
-	batch_end(v, &fr->batch);
-}
-
-static bool fetcher_start(struct vlog *v, struct fetcher *fr, struct fetch *f)
-{
-	if (v->reads->range.count - v->reads->range.used < FMT_COMPS_MAX)
-		return false;
-	fr->f = f;
-	fr->tries = 0;
-	fr->repairing = false;
-	range_of(v, f->loc, &fr->off, &fr->len, &fr->skip);
-	for (unsigned i = 0; i < seg_width(&v->seg[loc_seg_index(f->loc)]); i++)
-		fr->buf[i] = lbuf_get(&v->reads->range);
-	fetcher_read(v, fr);
-	return true;
-}
-
-static void fetcher_end(struct vlog *v, struct fetcher *fr, int result)
-{
-	struct fetch *f = fr->f;
-
-	for (unsigned i = 0; i < FMT_COMPS_MAX; i++) {
-		lbuf_put(fr->buf[i]);
-		fr->buf[i] = NULL;
-	}
-	fr->f = NULL;
-	v->reads->fetches--;
-	f->done(f, result);
-}
-
-/* Bits of units that were read, by unit, without the wrong one. */
-static uint32_t units_read(const struct vlog *v, const struct fetcher *fr)
-{
-	const struct seg *s = &v->seg[loc_seg_index(fr->f->loc)];
-	uint32_t have = 0;
-
-	for (unsigned i = 0; i < seg_width(s); i++)
-		if (fr->units & 1u << i &&
-		    !(fr->batch.failed & 1u << s->comp[i]) &&
-		    i != loc_unit(fr->f->loc))
-			have |= 1u << i;
-	return have;
-}
-
-static bool own_fits(const struct vlog *v, const struct fetcher *fr)
-{
-	const struct fetch *f = fr->f;
-	const unsigned own = loc_unit(f->loc);
-	const struct seg *s = &v->seg[loc_seg_index(f->loc)];
-
-	return fr->units & 1u << own &&
-	       !(fr->batch.failed & 1u << s->comp[own]) &&
-	       crc_fits(v, f->lba, f->loc, f->crc,
-			fr->buf[own]->data + fr->skip);
-}
-
-/* Tries every choice of k of those that were read. */
-static bool fetch_decode(struct vlog *v, struct fetcher *fr, uint8_t *out)
-{
-	struct fetch *f = fr->f;
-	const struct seg *s = &v->seg[loc_seg_index(f->loc)];
-	const uint32_t have = units_read(v, fr);
-	uint8_t *unit[FMT_COMPS_MAX];
-
-	if (!s->m)
-		return false;
-	for (unsigned i = 0; i < seg_width(s); i++)
-		unit[i] = fr->buf[i]->data;
-	for (uint32_t set = 1; set < 1u << seg_width(s); set++) {
-		if (set & ~have || (unsigned)__builtin_popcount(set) != s->k)
-			continue;
-		ec_decode(seg_ec(v, s->k, s->m), fr->len, set, loc_unit(f->loc),
-			  unit, out);
-		if (crc_fits(v, f->lba, f->loc, f->crc, out + fr->skip))
-			return true;
-	}
-	return false;
-}
-
-/* In place: around the block what stands there, if that could be read. */
-static bool repair(struct vlog *v, struct fetcher *fr, const uint8_t *decoded)
-{
-	const struct fetch *f = fr->f;
-	const struct seg *s = &v->seg[loc_seg_index(f->loc)];
-	const unsigned own = loc_unit(f->loc);
-	const unsigned member = s->comp[own];
-	uint8_t *to = fr->buf[own]->data;
-
-	if (!f->bad || !v->member[member].alive)
-		return false;
-	if (fr->batch.failed & 1u << member || !(fr->units & 1u << own))
-		memcpy(to, decoded, fr->len);
-	else if (!MUT(STALE_REPAIR))
-		memcpy(to + fr->skip, decoded + fr->skip,
-		       (size_t)loc_grans(f->loc) * FMT_GRAN);
-	fr->repairing = true;
-	batch_begin(&fr->batch, fetcher_done);
-	batch_io(v, &fr->batch, member, BDEV_WRITE, BDEV_FUA,
-		 seg_unit_off(v, s, own, loc_stripe(f->loc)) + fr->off,
-		 fr->buf[own], 0, fr->len);
-	batch_end(v, &fr->batch);
-	v->stat.reads_repaired++;
-	v->seg[loc_seg_index(f->loc)].bad++;
-	resync_look(v);
-	return true;
-}
-
-static void fetcher_step(struct vlog *v, struct fetcher *fr)
-{
-	uint8_t decoded[SMALL_BYTES];
-	struct fetch *f = fr->f;
-
-	if (fr->repairing) {
-		fetcher_end(v, fr, 0);
-		return;
-	}
-	if (own_fits(v, fr)) {
-		memcpy(f->stored, fr->buf[loc_unit(f->loc)]->data + fr->skip,
-		       (size_t)loc_grans(f->loc) * FMT_GRAN);
-		fetcher_end(v, fr, 0);
-		return;
-	}
-	if (!fetch_decode(v, fr, decoded)) {
-		if (fr->batch.failed && fr->tries < TRIES) {
-			fetcher_read(v, fr);
-			return;
-		}
-		v->stat.blocks_lost++;
-		fetcher_end(v, fr, -EIO);
-		return;
-	}
-	v->stat.reads_degraded++;
-	memcpy(f->stored, decoded + fr->skip,
-	       (size_t)loc_grans(f->loc) * FMT_GRAN);
-	if (!repair(v, fr, decoded))
-		fetcher_end(v, fr, 0);
-}
-
-static bool fetches_step(struct vlog *v)
-{
-	struct reads *rd = v->reads;
-	bool moved = false;
-
-	for (unsigned i = 0; i < FETCHES; i++) {
-		struct fetcher *fr = &rd->fetcher[i];
-
-		if (fr->f && batch_over(&fr->batch)) {
-			fetcher_step(v, fr);
-			moved = true;
-		}
-		if (!fr->f && rd->fetch_first) {
-			struct fetch *f = rd->fetch_first;
-
-			if (!fetcher_start(v, fr, f))
-				continue;
-			rd->fetches++;
-			rd->fetch_first = f->next;
-			if (!rd->fetch_first)
-				rd->fetch_last = NULL;
-			moved = true;
-		}
-	}
-	return moved;
-}
-
 /* ---- runs ---------------------------------------------------------- */
 
 static void run_fetched(struct fetch *f, int result);
+
+static void run_free(struct vlog *v, struct run *run)
+{
+	seg_unpin(v, run->seg);
+	lbuf_put(run->buf);
+	slab_put(&v->reads->run_slab, run);
+	v->reads->runs--;
+	vlog_kick(v);
+}
 
 static void run_end(struct vlog *v, struct run *run)
 {
 	struct ureq *u = run->u;
 	const int result = run->result;
 
-	seg_unpin(v, run->seg);
-	lbuf_put(run->buf);
-	slab_put(&v->reads->run_slab, run);
-	v->reads->runs--;
+	if (run->hedged) /* it may take its time now */
+		batch_leave(v, &run->batch);
+	run_free(v, run);
 	part_done(v, u, result);
-	vlog_kick(v);
 }
 
 static void run_deliver(struct vlog *v, struct run *run, unsigned i,
@@ -389,6 +148,7 @@ static void run_fetch_next(struct vlog *v, struct run *run)
 	unsigned i;
 
 	if (!run->bad) {
+		v->stat.hedges_won += run->hedged;
 		run_end(v, run);
 		return;
 	}
@@ -397,6 +157,7 @@ static void run_fetch_next(struct vlog *v, struct run *run)
 				      .loc = run->loc[i],
 				      .crc = run->crc[i],
 				      .bad = run->was_bad,
+				      .late = run->hedged,
 				      .stored = run->stored,
 				      .done = run_fetched };
 	fetch_submit(v, &run->fetch);
@@ -408,6 +169,10 @@ static void run_fetched(struct fetch *f, int result)
 	struct vlog *v = f->v;
 	const unsigned i = (unsigned)__builtin_ctz(run->bad);
 
+	if (run->answered) {
+		run_free(v, run);
+		return;
+	}
 	if (result && !run->result)
 		run->result = result;
 	if (!result)
@@ -416,45 +181,96 @@ static void run_fetched(struct fetch *f, int result)
 	run_fetch_next(v, run);
 }
 
+static uint32_t run_all(const struct run *run)
+{
+	return run->blocks == 32 ? UINT32_MAX : (1u << run->blocks) - 1;
+}
+
+/* Bits of blocks that do not fit. */
+static uint32_t run_check(const struct vlog *v, const struct run *run)
+{
+	const uint8_t *p = run->buf->data + run->skip;
+	uint32_t bad = 0;
+
+	for (unsigned i = 0; i < run->blocks; i++) {
+		if (!block_fits(v, run->u->lba + run->first + i, run->loc[i],
+				run->crc[i], p))
+			bad |= 1u << i;
+		p += loc_grans(run->loc[i]) * FMT_GRAN;
+	}
+	return bad;
+}
+
+static void run_deliver_good(struct vlog *v, struct run *run)
+{
+	const uint8_t *p = run->buf->data + run->skip;
+
+	for (unsigned i = 0; i < run->blocks; i++) {
+		if (!(run->bad & 1u << i))
+			run_deliver(v, run, i, p);
+		p += loc_grans(run->loc[i]) * FMT_GRAN;
+	}
+}
+
+/* Late, but before the others. */
+static void run_late(struct vlog *v, struct run *run)
+{
+	struct ureq *u = run->u;
+
+	if (run->batch.failed || run_check(v, run))
+		return;
+	run->bad = 0;
+	run_deliver_good(v, run);
+	run->bad = 1; /* as run_fetched() expects it */
+	run->answered = true;
+	run->u = NULL;
+	part_done(v, u, run->result);
+}
+
 static void run_read(struct batch *b)
 {
 	struct run *run = container_of(b, struct run, batch);
-	struct vlog *v = run->u->v;
-	const uint8_t *p = run->buf->data + run->skip;
+	struct vlog *v = run->hedge.v;
 
+	hedge_end(v, &run->hedge);
+	if (run->hedged) {
+		run_late(v, run);
+		return;
+	}
 	run->was_bad = true;
 	if (b->failed) {
 		run->was_bad = v->member[run->member].alive;
-		run->bad = run->blocks == 32 ? UINT32_MAX
-					     : (1u << run->blocks) - 1;
-	}
-	for (unsigned i = 0; i < run->blocks && !b->failed; i++) {
-		if (crc_fits(v, run->u->lba + run->first + i, run->loc[i],
-			     run->crc[i], p))
-			run_deliver(v, run, i, p);
-		else
-			run->bad |= 1u << i;
-		p += loc_grans(run->loc[i]) * FMT_GRAN;
+		run->bad = run_all(run);
+	} else {
+		run->bad = run_check(v, run);
+		run_deliver_good(v, run);
 	}
 	run_fetch_next(v, run);
 }
 
-/* Of mirrors the one with least to do. Its unit goes into the locations, so
- * that a wrong copy is known for the wrong one. */
-static unsigned source_pick(const struct vlog *v, const struct seg *s,
-			    unsigned unit)
+static void run_hedge(struct hedge *h)
+{
+	struct run *run = container_of(h, struct run, hedge);
+
+	run->hedged = true;
+	run->bad = run_all(run);
+	run_fetch_next(h->v, run);
+}
+
+/* Of mirrors the one that will be soonest. Its unit goes into the locations,
+ * so that a wrong copy is known for the wrong one. */
+static unsigned source_pick(struct vlog *v, const struct seg *s, unsigned unit)
 {
 	unsigned best = unit;
 
-	if (s->k > 1)
+	if (s->k > 1 || (seg_unit_there(v, s, unit) && member_probe(v)))
 		return unit;
-	for (unsigned i = 0; i < seg_width(s); i++) {
-		const struct member *m = &v->member[s->comp[i]];
-		const struct member *b = &v->member[s->comp[best]];
-
-		if (m->alive && (!b->alive || m->out < b->out))
+	for (unsigned i = 0; i < seg_width(s); i++)
+		if (seg_unit_there(v, s, i) &&
+		    (!seg_unit_there(v, s, best) ||
+		     member_load(v, s->comp[i]) <
+			     member_load(v, s->comp[best])))
 			best = i;
-	}
 	return best;
 }
 
@@ -514,17 +330,18 @@ static bool run_start(struct vlog *v, struct ureq *u)
 	unit = source_pick(v, s, loc_unit(run->loc[0]));
 	for (unsigned i = 0; i < run->blocks; i++)
 		run->loc[i] = loc_with_unit(run->loc[i], unit);
-	range_of(v, run->loc[run->blocks - 1], &last_off, &len, &skip);
+	loc_range(v, run->loc[run->blocks - 1], &last_off, &len, &skip);
 	len += (uint32_t)last_off;
-	range_of(v, run->loc[0], &off, &skip, &run->skip);
+	loc_range(v, run->loc[0], &off, &skip, &run->skip);
 	len -= (uint32_t)off;
 	run->member = s->comp[unit];
 	seg_pin(v, run->seg);
 	rd->runs++;
 	u->parts++;
 	u->placed += run->blocks;
+	hedge_begin(v, &run->hedge, run->member, run_hedge);
 	batch_begin(&run->batch, run_read);
-	if (v->member[run->member].alive)
+	if (seg_unit_there(v, s, unit))
 		batch_io(v, &run->batch, run->member, BDEV_READ, 0,
 			 seg_unit_off(v, s, unit, loc_stripe(run->loc[0])) +
 				 off,
@@ -558,7 +375,7 @@ static bool read_at_once(struct vlog *v, struct ureq *u)
 		b = block_find(v, loc);
 		id_assert(b);
 		block_copy(v, b, v->scratch);
-		if (!crc_fits(v, b->lba, loc, b->crc, v->scratch) ||
+		if (!block_fits(v, b->lba, loc, b->crc, v->scratch) ||
 		    !codec_load(v->coder, b->codec, v->scratch, b->grans, to))
 			u->result = -EIO;
 		break;

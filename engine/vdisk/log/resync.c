@@ -297,6 +297,13 @@ void resync_look(struct vlog *v)
 	vlog_kick(v);
 }
 
+void resync_member_back(struct vlog *v)
+{
+	for (uint32_t i = 0; i < v->segs; i++)
+		v->seg[i].held = false;
+	resync_look(v);
+}
+
 void resync_scanned(struct vlog *v, enum clean_why best, bool held)
 {
 	struct resync *rs = v->resync;

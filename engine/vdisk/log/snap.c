@@ -243,6 +243,7 @@ static int load_leaf(struct vlog *v, const uint8_t *p, uint32_t len)
 		l->crc[i] = item->crc[i];
 		l->used++;
 		m->mapped++;
+		m->bad += loc == LOC_BAD;
 		if (loc_kind(loc) == LOC_LOG)
 			v->snap.blocks++; /* to come */
 		if (loc_kind(loc) == LOC_SEG) {

@@ -236,6 +236,8 @@ static int vlog_init(struct vlog *v)
 	if (!rc)
 		rc = reads_init(v);
 	if (!rc)
+		rc = fetches_init(v);
+	if (!rc)
 		rc = cleaner_init(v);
 	if (!rc)
 		rc = resync_init(v);
@@ -302,6 +304,7 @@ static void vlog_fini(struct vlog *v)
 	cleaner_fini(v);
 	resync_fini(v);
 	reads_fini(v);
+	fetches_fini(v);
 	stripes_fini(v);
 	snap_fini(v);
 	segs_fini(v);
@@ -461,7 +464,7 @@ static void return_learned(struct vlog *v)
 		return;
 	}
 	m->alive = true;
-	resync_look(v);
+	resync_member_back(v);
 	return_end(v, 0);
 }
 
