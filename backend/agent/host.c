@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,54 @@ int64_t host_mem_parse(const char *text, const char *key)
 	if (!at || sscanf(at + len + 1, "%" SCNd64, &kib) != 1 || kib < 0)
 		return -1;
 	return kib * 1024;
+}
+
+/* "max" is no limit. */
+static uint64_t limit_read(const char *dir)
+{
+	char path[PATH_MAX], text[32];
+	uint64_t bytes;
+
+	snprintf(path, sizeof(path), "%s/memory.max", dir);
+	text_read(path, text, sizeof(text));
+	return sscanf(text, "%" SCNu64, &bytes) == 1 ? bytes : UINT64_MAX;
+}
+
+/* A group is held by those above it too. */
+uint64_t host_cgroup_limit(const char *root, const char *cgroup, uint64_t of)
+{
+	char dir[PATH_MAX - 16];
+	const char *at = strstr(cgroup, "0::");
+	const size_t least = strlen(root);
+	char *slash;
+
+	if (!at)
+		return of;
+	at += 3;
+	snprintf(dir, sizeof(dir), "%s%.*s", root, (int)strcspn(at, "\n"), at);
+	do {
+		const uint64_t limit = limit_read(dir);
+
+		if (limit < of)
+			of = limit;
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash && strlen(dir) >= least);
+	return of;
+}
+
+uint64_t host_mem_bytes(void)
+{
+	char mem[4096], group[4096];
+	int64_t total;
+
+	text_read("/proc/meminfo", mem, sizeof(mem));
+	text_read("/proc/self/cgroup", group, sizeof(group));
+	total = host_mem_parse(mem, "MemTotal");
+	return total < 0 ? 0
+			 : host_cgroup_limit("/sys/fs/cgroup", group,
+					     (uint64_t)total);
 }
 
 static void mem_add(json_t *to, const char *name, int64_t bytes)

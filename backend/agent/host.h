@@ -24,6 +24,13 @@ int host_cpu_parse(const char *text, struct host_cpu *cpu);
 /* "MemAvailable" of /proc/meminfo's text, in bytes; -1: not there. */
 int64_t host_mem_parse(const char *text, const char *key);
 
+/* What this process may use at most: the machine's memory, or less where its
+ * control group says so. 0: not known. */
+uint64_t host_mem_bytes(void);
+/* The smallest "memory.max" from /proc/self/cgroup's path up to the root,
+ * below `root` ("/sys/fs/cgroup"); `of` when there is none. */
+uint64_t host_cgroup_limit(const char *root, const char *cgroup, uint64_t of);
+
 /*
  * Adds cpu_busy, cpu_steal (shares of the time since the last call; not on
  * the first) and mem_used_bytes to `usage`.

@@ -7,6 +7,7 @@
 
 #include "backend/agent/chores.h"
 #include "backend/agent/drive_ask.h"
+#include "backend/agent/host.h"
 #include "backend/agent/run.h"
 #include "backend/agent/work_priv.h"
 #include "backend/event.h"
@@ -157,6 +158,7 @@ static void do_cluster_open(struct work *w, const json_t *request,
 		.emit = on_provider_emit,
 		.chores = w->chores,
 		.dirfd = w->opts.dirfd,
+		.mem_bytes = host_mem_bytes(),
 		.arg = w,
 	};
 	struct err err = { 0 };

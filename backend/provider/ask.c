@@ -78,6 +78,7 @@ static int policy_change(const struct vdisk_policy *is, const json_t *request,
 	json_t *whole = json_copy((json_t *)request);
 	const char *layout = vdisk_layout_name(is->layout);
 	const char *said;
+	bool same;
 	int rc;
 
 	if (!json_object_get(whole, "raid")) {
@@ -89,13 +90,13 @@ static int policy_change(const struct vdisk_policy *is, const json_t *request,
 	}
 	if (!json_object_get(whole, "layout"))
 		json_object_set_new(whole, "layout", json_string(layout));
-	if (!json_object_get(whole, "compression"))
+	said = json_string_value(json_object_get(whole, "layout"));
+	same = said && !strcmp(said, layout);
+	if (same && !json_object_get(whole, "compression"))
 		json_object_set_new(whole, "compression",
 				    json_string(vdisk_codec_name(is->codec)));
-	said = json_string_value(json_object_get(whole, "layout"));
 	/* each layout has its own */
-	if (!json_object_get(whole, "stripe_unit_bytes") && said &&
-	    !strcmp(said, layout))
+	if (same && !json_object_get(whole, "stripe_unit_bytes"))
 		json_object_set_new(whole, "stripe_unit_bytes",
 				    json_integer(is->stripe_unit_bytes));
 	rc = doc_policy(whole, policy, "policy", err);

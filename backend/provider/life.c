@@ -15,7 +15,7 @@ struct life {
 	struct p_vdisk *vdisk;
 	struct vdisk_slot slot[PARTS_MAX];
 	unsigned slots;
-	struct vdisk_policy policy; /* creating */
+	struct vdisk_policy policy;
 	uint64_t size_bytes;
 	life_done_fn *done;
 	void *arg;
@@ -133,6 +133,12 @@ static void on_changed(struct bdev *bdev, void *arg)
 	tend_soon(v->provider);
 }
 
+/* 0 would be the engine's own. */
+static uint32_t absent_ms(const struct provider *p)
+{
+	return p->absent_ns < MSEC_NS ? 1 : (uint32_t)(p->absent_ns / MSEC_NS);
+}
+
 static struct vdisk_spec spec_of(struct life *l)
 {
 	return (struct vdisk_spec) {
@@ -140,6 +146,7 @@ static struct vdisk_spec spec_of(struct life *l)
 		.name = l->vdisk->name,
 		.size_bytes = l->size_bytes,
 		.policy = l->policy,
+		.absent_ms = absent_ms(l->vdisk->provider),
 		.slot = l->slot,
 		.slots = l->slots,
 		.changed = on_changed,
@@ -204,6 +211,7 @@ void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
 	v->shut_ns = reactor_now(p->reactor);
 	for (size_t k = 0; k < v->parts; k++)
 		part_take(l, &v->part[k]);
+	l->policy = v->info.policy; /* its layout, as the labels say */
 	spec = spec_of(l);
 	vdisk_open(p->reactor, &spec, opened, l);
 }
@@ -328,7 +336,6 @@ static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
 			continue;
 		part->drive = d;
 		part->epoch = 0;
-		part->bytes = list[k].size_bytes;
 		memcpy(part->component, list[k].id, sizeof(part->component));
 		v->parts++;
 	}
@@ -351,8 +358,6 @@ static void parts_keep(struct p_vdisk *v)
 			continue;
 		part->drive = d;
 		part->epoch = v->info.epoch;
-		part->bytes = vdisk_slot_bytes(
-			&v->info.policy, v->info.size_bytes, v->info.slots, k);
 		memcpy(part->component, slot->component,
 		       sizeof(part->component));
 		v->parts++;
@@ -403,8 +408,7 @@ static void deleted(void *arg)
 				 v->name, part->drive->domain->name,
 				 part->drive->name);
 		else
-			component_remove(part->drive, part->component,
-					 part->bytes);
+			component_remove(part->drive, part->component);
 	}
 	tell_vdisk_gone(p, v->name);
 	p->cluster_told = true;

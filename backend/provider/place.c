@@ -3,6 +3,10 @@
  * Which drives the components of a vDisk go to: each on a fault domain of its
  * own, the emptiest first, data before witnesses. As free room falls with
  * each component, vDisks spread by themselves.
+ *
+ * In place, as many as the policy needs. In the log layout, one on every fault
+ * domain that has room: load spreads over all of them, and a rebuild finds
+ * places without a spare.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +14,11 @@
 
 #include "backend/event.h"
 #include "backend/provider/provider_priv.h"
+
+static uint64_t mib_up(uint64_t bytes)
+{
+	return (bytes + MIB - 1) / MIB;
+}
 
 /* The emptiest drive of a domain that has room; NULL: none. */
 static struct p_drive *domain_drive(const struct p_domain *dom, uint64_t bytes,
@@ -73,7 +82,7 @@ static int slot_make(struct provider *p, struct p_drive *d, const char *vdisk,
 		return rc;
 	rc = stack_open(d, slot->component, &slot->bdev, err);
 	if (rc) {
-		component_remove(d, slot->component, bytes);
+		component_remove(d, slot->component);
 		return rc;
 	}
 	snprintf(slot->domain, sizeof(slot->domain), "%s", d->domain->name);
@@ -116,6 +125,20 @@ void place_undo(struct provider *p, const struct vdisk_slot *slot,
 	p->tidy = true;
 }
 
+/* Domains with a drive that has so much left, of those no slot is in. */
+static unsigned domains_roomy(const struct provider *p,
+			      const struct vdisk_slot *slot, unsigned slots,
+			      uint64_t bytes)
+{
+	unsigned count = 0;
+
+	for (size_t k = 0; k < p->domains; k++)
+		count += !domain_taken(slot, slots, UINT32_MAX,
+				       p->domain[k].name) &&
+			 domain_drive(&p->domain[k], bytes, NULL);
+	return count;
+}
+
 static int no_room(const struct provider *p, const struct vdisk_policy *policy,
 		   unsigned needed, uint64_t bytes, struct err *err)
 {
@@ -128,28 +151,84 @@ static int no_room(const struct provider *p, const struct vdisk_policy *policy,
 			       "%s needs %u fault domains, %u of %zu are there",
 			       name, needed, there, p->domains);
 	return err_set(err, -ENOSPC,
-		       "%s needs %llu MiB on each of %u fault domains, and "
-		       "fewer have that much left",
-		       name, (unsigned long long)((bytes + MIB - 1) / MIB),
-		       needed);
+		       "%s needs %llu MiB on a drive of each of %u fault "
+		       "domains, and %u have that much left",
+		       name, (unsigned long long)mib_up(bytes), needed,
+		       domains_roomy(p, NULL, 0, bytes));
 }
+
+/* On how many domains: the fewer, the more each component takes. */
+static unsigned slots_choose(const struct provider *p,
+			     const struct vdisk_policy *policy,
+			     uint64_t size_bytes, unsigned needed)
+{
+	unsigned n = domains_there(p);
+
+	if (policy->layout != VDISK_LOG)
+		return needed;
+	if (n > VDISK_MEMBERS_MAX)
+		n = VDISK_MEMBERS_MAX;
+	while (n > needed &&
+	       domains_roomy(p, NULL, 0,
+			     vdisk_slot_bytes(policy, size_bytes, n, 0)) < n)
+		n--;
+	return n > needed ? n : needed;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+#define MEMORY_SHARE 75 /* percent of the machine's, for all vDisks' maps */
+
+/* What a vDisk needs once all of it is written is promised when it is made:
+ * later it would be too late to refuse. */
+static int memory_check(const struct provider *p, const char *vdisk,
+			const struct vdisk_policy *policy, uint64_t size_bytes,
+			unsigned slots, struct err *err)
+{
+	const uint64_t most = p->host.mem_bytes / 100 * MEMORY_SHARE;
+	const uint64_t need = vdisk_memory_bytes(policy, size_bytes, slots);
+	uint64_t others = 0;
+
+	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)
+		if (v->info.slots && strcmp(v->name, vdisk) != 0)
+			others += vdisk_memory_bytes(&v->info.policy,
+						     v->info.size_bytes,
+						     v->info.slots);
+	if (!p->host.mem_bytes || !need || need + others <= most)
+		return 0;
+	return err_set(err, -ENOMEM,
+		       "%s needs %llu MiB of memory once all of it is written, "
+		       "the other vDisks %llu MiB, and this machine gives them "
+		       "%llu of its %llu MiB: make it smaller, or say layout "
+		       "inplace",
+		       vdisk, (unsigned long long)mib_up(need),
+		       (unsigned long long)mib_up(others),
+		       (unsigned long long)(most / MIB),
+		       (unsigned long long)(p->host.mem_bytes / MIB));
+}
+
+/* ---- a set of them --------------------------------------------------------
+ */
 
 int place_slots(struct provider *p, const char *vdisk,
 		const struct vdisk_policy *policy, uint64_t size_bytes,
 		struct vdisk_slot *slot, unsigned *slots, struct err *err)
 {
 	struct vdisk_policy fit = *policy;
-	unsigned needed, k;
+	unsigned needed, n = 0, k = 0;
 	int rc = vdisk_policy_fit(&fit, (unsigned)p->domains, &needed, err);
 
-	for (k = 0; k < needed && !rc; k++) {
-		uint64_t bytes =
-			vdisk_slot_bytes(policy, size_bytes, needed, k);
+	if (!rc) {
+		n = slots_choose(p, policy, size_bytes, needed);
+		rc = memory_check(p, vdisk, policy, size_bytes, n, err);
+	}
+	for (; k < n && !rc; k++) {
+		uint64_t bytes = vdisk_slot_bytes(policy, size_bytes, n, k);
 		struct p_drive *d =
 			drive_choose(p, slot, k, UINT32_MAX, NULL, bytes);
 
 		rc = d ? slot_make(p, d, vdisk, k, bytes, &slot[k], err)
-		       : no_room(p, policy, needed, bytes, err);
+		       : no_room(p, policy, n, bytes, err);
 		if (rc)
 			break;
 	}
@@ -157,15 +236,57 @@ int place_slots(struct provider *p, const char *vdisk,
 		place_undo(p, slot, k);
 		return rc;
 	}
-	*slots = needed;
+	*slots = n;
 	return 0;
+}
+
+/* As large as the others are: its label says how, not its policy, which may
+ * have changed. */
+static uint64_t member_bytes(const struct vdisk_info *info, unsigned index)
+{
+	if (info->policy.layout == VDISK_LOG)
+		for (unsigned k = 0; k < info->slots; k++)
+			if (info->slot[k].bdev)
+				return info->slot[k].bdev->limits.size_bytes;
+	return vdisk_slot_bytes(&info->policy, info->size_bytes, info->slots,
+				index);
+}
+
+int place_more(struct provider *p, const struct vdisk_info *info,
+	       const struct vdisk_policy *policy, struct vdisk_slot *slot,
+	       unsigned *slots, struct err *err)
+{
+	const uint64_t bytes = member_bytes(info, 0);
+	struct vdisk_slot all[2 * VDISK_MEMBERS_MAX];
+	struct vdisk_policy fit = *policy;
+	unsigned needed, n = info->slots;
+	int rc = vdisk_policy_fit(&fit, (unsigned)p->domains, &needed, err);
+
+	memcpy(all, info->slot, n * sizeof(*all));
+	for (; !rc && n < needed; n++) {
+		struct p_drive *d =
+			drive_choose(p, all, n, UINT32_MAX, NULL, bytes);
+
+		rc = d ? slot_make(p, d, info->name, n, bytes, &all[n], err)
+		       : err_set(err, -ENOSPC,
+				 "%s takes %u more components of %llu MiB, on "
+				 "fault domains that have none of it",
+				 info->name, needed - n,
+				 (unsigned long long)mib_up(bytes));
+		if (rc)
+			break;
+	}
+	if (rc)
+		place_undo(p, &all[info->slots], n - info->slots);
+	*slots = rc ? 0 : n - info->slots;
+	memcpy(slot, &all[info->slots], *slots * sizeof(*slot));
+	return rc;
 }
 
 int place_spare(struct provider *p, const struct vdisk_info *info,
 		unsigned index, struct vdisk_slot *slot, struct err *err)
 {
-	uint64_t bytes = vdisk_slot_bytes(&info->policy, info->size_bytes,
-					  info->slots, index);
+	uint64_t bytes = member_bytes(info, index);
 	/* not the very drive it failed on */
 	struct p_drive *d = drive_choose(p, info->slot, info->slots, index,
 					 drive_find(p, info->slot[index].domain,
@@ -178,6 +299,6 @@ int place_spare(struct provider *p, const struct vdisk_info *info,
 			       "%llu MiB on a fault domain without another "
 			       "member",
 			       index, info->name,
-			       (unsigned long long)((bytes + MIB - 1) / MIB));
+			       (unsigned long long)mib_up(bytes));
 	return slot_make(p, d, info->name, index, bytes, slot, err);
 }

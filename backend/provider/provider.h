@@ -21,7 +21,8 @@ struct provider_host {
 	/* body is given away */
 	void (*emit)(const char *e, json_t *body, void *arg);
 	struct chores *chores;
-	int dirfd; /* where policies are remembered */
+	int dirfd;          /* where policies are remembered */
+	uint64_t mem_bytes; /* of this machine; 0: not known */
 	void *arg;
 };
 

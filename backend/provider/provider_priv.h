@@ -72,7 +72,7 @@ struct p_policy {
 struct p_part {
 	struct p_drive *drive;
 	char component[64];
-	uint64_t epoch, bytes;
+	uint64_t epoch;
 };
 
 /* A component made for nothing, to be deleted once it is closed. */
@@ -188,16 +188,22 @@ bool drive_is_there(const struct p_drive *d);
 uint64_t drive_free(const struct p_drive *d);
 int component_make(struct p_drive *d, const char *component, uint64_t bytes,
 		   struct err *err);
-void component_remove(struct p_drive *d, const char *component, uint64_t bytes);
+void component_remove(struct p_drive *d, const char *component);
 
 /* ---- place.c ------------------------------------------------------------ */
 /*
  * Makes and opens a new component for each slot of a policy, on distinct
  * domains, by free space. On failure nothing is left. slots: how many.
+ * -ENOSPC, -ENOMEM with the numbers.
  */
 int place_slots(struct provider *p, const char *vdisk,
 		const struct vdisk_policy *policy, uint64_t size_bytes,
 		struct vdisk_slot *slot, unsigned *slots, struct err *err);
+/* For a change of policy in the log layout: components on further domains, as
+ * many as the new one needs; mostly none. */
+int place_more(struct provider *p, const struct vdisk_info *info,
+	       const struct vdisk_policy *policy, struct vdisk_slot *slot,
+	       unsigned *slots, struct err *err);
 /* Closes what no vDisk took. */
 void place_drop(struct provider *p, const struct vdisk_slot *slot,
 		unsigned slots);

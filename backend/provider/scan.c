@@ -139,7 +139,6 @@ static void component_look(struct scan *s, struct p_drive *d,
 	facts_keep(v, &facts);
 	v->part[v->parts].drive = d;
 	v->part[v->parts].epoch = facts.epoch;
-	v->part[v->parts].bytes = component->size_bytes;
 	snprintf(v->part[v->parts].component, sizeof(v->part[0].component),
 		 "%s", id);
 	v->parts++;

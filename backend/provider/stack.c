@@ -3,6 +3,7 @@
  *   vDisk --> domain's link --> port --> drive's link --> component
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/provider/provider_priv.h"
@@ -130,9 +131,20 @@ int component_make(struct p_drive *d, const char *component, uint64_t bytes,
 	return rc;
 }
 
-void component_remove(struct p_drive *d, const char *component, uint64_t bytes)
+/* As large as the drive says: a policy that has changed says something else. */
+void component_remove(struct p_drive *d, const char *component)
 {
-	if (!d->drive || drive_component_delete(d->drive, component, NULL))
+	struct drive_component *list = NULL;
+	uint64_t bytes = 0;
+	size_t count = 0;
+
+	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+		return;
+	for (size_t k = 0; k < count; k++)
+		if (!strcmp(list[k].id, component))
+			bytes = list[k].size_bytes;
+	free(list);
+	if (drive_component_delete(d->drive, component, NULL))
 		return;
 	d->used_bytes -= bytes < d->used_bytes ? bytes : d->used_bytes;
 }

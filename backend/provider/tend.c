@@ -32,6 +32,18 @@ struct replace {
 	unsigned index;
 };
 
+/* What it held is elsewhere by now, or still whole on it: in the log layout
+ * nothing is copied to a member. */
+static const char *replaced_word(const struct p_vdisk *v,
+				 const struct replace *rp)
+{
+	if (v->info.policy.layout != VDISK_LOG)
+		return "rebuilt";
+	return strcmp(v->info.slot[rp->index].component, rp->slot.component)
+		       ? "taken over"
+		       : "back";
+}
+
 static void replaced(int rc, const struct err *err, struct bdev *bdev,
 		     void *arg)
 {
@@ -46,8 +58,9 @@ static void replaced(int rc, const struct err *err, struct bdev *bdev,
 		tell_log(p, "warn", "%s: member %u could not be replaced: %s",
 			 v->name, rp->index, err->text);
 	else
-		tell_log(p, "info", "%s: member %u is rebuilt on %s:%s",
-			 v->name, rp->index, rp->slot.domain, rp->slot.drive);
+		tell_log(p, "info", "%s: member %u is %s on %s:%s", v->name,
+			 rp->index, replaced_word(v, rp), rp->slot.domain,
+			 rp->slot.drive);
 	p->tidy = true;
 	free(rp);
 	tend_soon(p);
@@ -171,8 +184,11 @@ static void move_start(struct p_vdisk *v)
 	v->move_err.code = 0;
 	m->vdisk = v;
 	m->policy = v->want;
-	rc = place_slots(p, v->name, &m->policy, v->info.size_bytes, m->slot,
-			 &m->slots, &err);
+	rc = m->policy.layout == VDISK_LOG
+		     ? place_more(p, &v->info, &m->policy, m->slot, &m->slots,
+				  &err)
+		     : place_slots(p, v->name, &m->policy, v->info.size_bytes,
+				   m->slot, &m->slots, &err);
 	if (rc) {
 		tell_log(p, "error", "%s stays as it is: %s", v->name,
 			 err.text);
@@ -319,7 +335,7 @@ static bool drive_tidy(struct provider *p, struct p_drive *d)
 		if (hub_has(&d->hub, list[k].id))
 			again = true;
 		else
-			component_remove(d, list[k].id, list[k].size_bytes);
+			component_remove(d, list[k].id);
 	}
 	free(list);
 	return again;

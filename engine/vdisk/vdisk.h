@@ -152,6 +152,9 @@ struct vdisk_spec {
 	const char *name;
 	uint64_t size_bytes;        /* create only; multiple of 4 KiB */
 	struct vdisk_policy policy; /* create; open: its layout alone */
+	uint32_t absent_ms; /* log layout: how long a silent member is waited
+			       for before what it held is rewritten on the
+			       others; 0: 60 s. In place its owner decides. */
 	struct vdisk_slot *slot;
 	unsigned slots;
 	vdisk_changed_fn *changed;

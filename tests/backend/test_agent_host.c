@@ -4,7 +4,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -40,6 +43,45 @@ static void test_mem(void **state)
 	assert_true(host_mem_parse(text, "SwapTotal") == -1);
 	assert_true(host_mem_parse("MemTotal: x kB\n", "MemTotal") == -1);
 	assert_true(host_mem_parse("", "MemTotal") == -1);
+}
+
+static void file_write(const char *dir, const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* The tightest of a group and those above it. */
+static void test_cgroup(void **state)
+{
+	char root[] = "/tmp/deck-cgroup.XXXXXX", a[64], ab[80], command[96];
+	const uint64_t gib = 1ull << 30;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(a, sizeof(a), "%s/a", root);
+	snprintf(ab, sizeof(ab), "%s/b", a);
+	assert_int_equal(mkdir(a, 0700) | mkdir(ab, 0700), 0);
+	assert_int_equal(host_cgroup_limit(root, "0::/a/b\n", 8 * gib),
+			 8 * gib);
+	file_write(ab, "memory.max", "max\n");
+	file_write(a, "memory.max", "2147483648\n");
+	assert_int_equal(host_cgroup_limit(root, "1:cpu:/\n0::/a/b\n", 8 * gib),
+			 2 * gib);
+	assert_int_equal(host_cgroup_limit(root, "0::/a/b\n", gib), gib);
+	file_write(ab, "memory.max", "1048576\n");
+	assert_int_equal(host_cgroup_limit(root, "0::/a/b\n", 8 * gib),
+			 1048576);
+	assert_int_equal(host_cgroup_limit(root, "", 8 * gib), 8 * gib);
+	assert_true(host_mem_bytes() > 0);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	assert_int_equal(system(command), 0);
 }
 
 static void test_usage(void **state)
@@ -78,9 +120,8 @@ static void test_facts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cpu),
-		cmocka_unit_test(test_mem),
-		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_cpu),    cmocka_unit_test(test_mem),
+		cmocka_unit_test(test_cgroup), cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_facts),
 	};
 

@@ -53,6 +53,7 @@ static void spec_fill(const struct vdisk_spec *from, struct vlog_spec *to)
 				   .size_bytes = from->size_bytes,
 				   .policy = from->policy,
 				   .codec = from->policy.codec,
+				   .pace.absent_ms = from->absent_ms,
 				   .slot = from->slot,
 				   .slots = from->slots,
 				   .changed = from->changed,
