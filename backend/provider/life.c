@@ -154,9 +154,10 @@ static struct vdisk_spec spec_of(struct life *l)
 	};
 }
 
-static void now_open(struct p_vdisk *v, struct bdev *bdev)
+static void now_open(struct p_vdisk *v, struct bdev *bdev, bool made)
 {
 	v->bdev = bdev;
+	proof_vdisk_open(v, made);
 	v->phase = PV_OPEN;
 	v->reason[0] = '\0';
 	v->parts = 0;
@@ -175,7 +176,7 @@ static void opened(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	struct p_vdisk *v = l->vdisk;
 
 	if (!rc) {
-		now_open(v, bdev);
+		now_open(v, bdev, false);
 		policy_intend(v);
 	} else {
 		place_drop(v->provider, l->slot, l->slots);
@@ -225,7 +226,7 @@ static void created(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	struct provider *p = v->provider;
 
 	if (!rc) {
-		now_open(v, bdev);
+		now_open(v, bdev, true);
 		p->cluster_told = true;
 		memory_write(p);
 		life_end(l, 0, NULL);
@@ -388,8 +389,8 @@ void life_close(struct p_vdisk *v, life_done_fn *done, void *arg)
 	v->told = true;
 	snprintf(v->reason, sizeof(v->reason), "closed");
 	waits_leave(v, "was closed");
-	bdev_close(v->bdev, closed, l);
-	v->bdev = NULL;
+	bdev_close(v->top, closed, l);
+	v->bdev = v->top = NULL;
 }
 
 static void deleted(void *arg)
@@ -427,8 +428,8 @@ void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg)
 		vdisk_info(v->bdev, &v->info);
 		parts_keep(v);
 		v->phase = PV_BUSY;
-		bdev_close(v->bdev, deleted, l);
-		v->bdev = NULL;
+		bdev_close(v->top, deleted, l);
+		v->bdev = v->top = NULL;
 		return;
 	}
 	v->phase = PV_BUSY;

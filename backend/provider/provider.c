@@ -371,7 +371,7 @@ struct bdev *provider_vdisk(struct provider *p, const char *name,
 	struct p_vdisk *v = name ? vdisk_find(p, name) : NULL;
 
 	if (v && v->phase == PV_OPEN && v->info.state != VDISK_FAILED)
-		return v->bdev;
+		return v->top;
 	err_set(err, v ? -ENODEV : -ENOENT, "%s%.63s%s%s",
 		v ? "vDisk " : "there is no vDisk ", name ? name : "",
 		v ? " is not open: " : "",

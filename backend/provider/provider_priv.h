@@ -100,6 +100,7 @@ struct p_vdisk {
 	char policy[64]; /* "" : of its own */
 	enum p_phase phase;
 	struct bdev *bdev;      /* PV_OPEN */
+	struct bdev *top;       /* for load, and to close: over it, or it */
 	struct vdisk_info info; /* the newest known */
 	char reason[512];
 	bool told; /* an event is due */
@@ -172,6 +173,12 @@ int doc_bytes(const json_t *j, const char *key, uint64_t unset, uint64_t *bytes,
 /* Claims drives where the document says create, finds components; drives and
  * vDisks (phase SHUT, with parts) stand in p when done(arg) runs. */
 void scan_start(struct provider *p, void (*done)(void *arg), void *arg);
+
+/* ---- proof.c ------------------------------------------------------------ */
+/* Layers that the environment asks for: over a component, over a vDisk that
+ * has been opened or made. */
+int proof_component(struct bdev **bdev, struct err *err);
+void proof_vdisk_open(struct p_vdisk *v, bool made);
 
 /* ---- stack.c ------------------------------------------------------------ */
 int stack_open(struct p_drive *d, const char *component, struct bdev **bdev,

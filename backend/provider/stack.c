@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  *   vDisk --> domain's link --> port --> drive's link --> component
+ *
+ * and over the component a volatile cache where a test asks for one (proof.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +94,8 @@ int stack_open(struct p_drive *d, const char *component, struct bdev **bdev,
 		return err_set(err, -ENODEV, "drive %s:%s is not there",
 			       d->domain->name, d->name);
 	rc = drive_component_open(d->drive, component, &at, err);
+	if (!rc)
+		rc = proof_component(&at, err);
 	if (!rc)
 		rc = bdev_link_open(at, d->link, &up, err);
 	if (!rc) {
