@@ -102,6 +102,13 @@ struct m_vdisk_strip {
 	double log_fill, free_share, compliance, ratio; /* at its end */
 };
 
+/* A stretch of time in which a vDisk was not healthy. */
+struct m_span {
+	int64_t from_us, to_us; /* to: -1 it lasts */
+	char state[16];
+};
+#define MODEL_SPANS 16
+
 struct m_member {
 	int slot;
 	char domain[MODEL_NAME], drive[MODEL_NAME];
@@ -121,6 +128,8 @@ struct m_vdisk {
 	struct m_vdisk_log log;
 	struct m_vdisk_strip *strip; /* newest MODEL_STRIP or more, in order */
 	size_t strips;
+	struct m_span span[MODEL_SPANS]; /* the newest, in order */
+	size_t spans;
 };
 
 /* One direction of one point: what was measured, warm-up left out. */

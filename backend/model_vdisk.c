@@ -157,6 +157,27 @@ static void figures_keep(struct m_vdisk *to, const struct m_vdisk *from)
 	to->log = from->log;
 	to->strip = from->strip;
 	to->strips = from->strips;
+	memcpy(to->span, from->span, sizeof(to->span));
+	to->spans = from->spans;
+}
+
+/* Ends the span of the state before, begins that of the new one. */
+static void span_turn(struct m_vdisk *v, int64_t t_us)
+{
+	struct m_span *last = v->spans ? &v->span[v->spans - 1] : NULL;
+
+	if (last && last->to_us < 0) {
+		if (!strcmp(last->state, v->state))
+			return;
+		last->to_us = t_us;
+	}
+	if (!strcmp(v->state, "healthy"))
+		return;
+	if (v->spans == MODEL_SPANS)
+		memmove(v->span, v->span + 1, --v->spans * sizeof(*v->span));
+	last = &v->span[v->spans++];
+	*last = (struct m_span) { .from_us = t_us, .to_us = -1 };
+	memcpy(last->state, v->state, sizeof(last->state));
 }
 
 int model_on_vdisk(struct m_state *s, const struct event_head *head,
@@ -181,6 +202,7 @@ int model_on_vdisk(struct m_state *s, const struct event_head *head,
 		at = &m->vdisk[m->vdisks++];
 		figures_clear(&v.log);
 	}
+	span_turn(&v, head->t_us);
 	*at = v;
 	return 0;
 }

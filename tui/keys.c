@@ -26,6 +26,7 @@ const struct key_row key_table[] = {
 	{ 'x', "compare", 0, "across toggle", "x", "% of max" },
 	{ 'l', "compare", 0, "axis toggle", "l", "log axis" },
 	{ 'm', "run", 0, "marks toggle", "m", "marks" },
+	{ 'v', "run", 0, "figures toggle", "v", "vDisk" },
 	{ 'o', "run", 0, ":overlay ", "o", "overlay" },
 	{ '+', "run", 0, "zoom in", "+/-", "zoom" },
 	{ '=', "run", 0, "zoom in", NULL, NULL },

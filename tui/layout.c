@@ -56,24 +56,30 @@ bool layout_frame(int w, int h, bool guide, bool replay, struct layout_frame *f)
 	return true;
 }
 
-static void run_large(struct rect body, size_t domains, size_t drives,
-		      size_t series, struct layout_run *l)
+#define HEAT_ROWS 9 /* less of a heat map says little */
+
+static void run_large(struct rect body, const struct layout_run_of *of,
+		      struct layout_run *l)
 {
 	struct rect right = cut_right(&body, at_most(body.w / 3, 58));
 
 	l->large = true;
 	l->point = cut_top(&right, 15);
-	l->table = cut_top(&right,
-			   at_most((int)series + 3, at_least(right.h / 3, 4)));
+	l->table = cut_top(
+		&right, at_most((int)of->series + 3, at_least(right.h / 3, 4)));
 	l->bound = cut_low(&right, 4);
-	l->nodes = cut_top(&right, at_most((int)domains + 3, right.h));
-	l->drives = cut_top(&right, at_most((int)drives + 2, right.h));
+	l->nodes = cut_top(&right, at_most((int)of->domains + 3, right.h));
+	l->drives = cut_top(&right, at_most((int)of->drives + 2, right.h));
 	l->chart = cut_top(&body, body.h * 11 / 20);
 	l->strip = cut_top(&body, 6);
-	l->heat = body;
+	if (of->figures &&
+	    (of->figures_first || body.h >= of->figures + 1 + HEAT_ROWS))
+		l->figures = cut_top(&body, of->figures + 1);
+	if (body.h >= HEAT_ROWS || !l->figures.h)
+		l->heat = body;
 }
 
-void layout_run(struct rect body, size_t domains, size_t drives, size_t series,
+void layout_run(struct rect body, const struct layout_run_of *of,
 		struct layout_run *l)
 {
 	struct rect low;
@@ -81,11 +87,11 @@ void layout_run(struct rect body, size_t domains, size_t drives, size_t series,
 
 	*l = (struct layout_run) { 0 };
 	if (body.w >= 120 && body.h >= 32) {
-		run_large(body, domains, drives, series, l);
+		run_large(body, of, l);
 		return;
 	}
 	/* two nodes a row, a heading, the host */
-	rows = at_most(((int)domains + 1) / 2 + 2, body.h / 3);
+	rows = at_most(((int)of->domains + 1) / 2 + 2, body.h / 3);
 	low = cut_low(&body, rows);
 	if (body.h >= 10)
 		l->strip = cut_low(&body, 1);

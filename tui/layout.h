@@ -22,8 +22,14 @@ bool layout_frame(int w, int h, bool guide, bool replay,
 struct layout_run {
 	bool large;
 	struct rect chart, point, strip, nodes, bound, heat, table, drives;
+	struct rect figures;
 };
-void layout_run(struct rect body, size_t domains, size_t drives, size_t series,
+struct layout_run_of {
+	size_t domains, drives, series;
+	int figures;        /* rows of the vDisk's; 0 there are none */
+	bool figures_first; /* before the heat map, where both have no room */
+};
+void layout_run(struct rect body, const struct layout_run_of *of,
 		struct layout_run *l);
 
 /* A list above, what is under the cursor below (or beside it when wide). */

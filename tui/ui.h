@@ -37,7 +37,8 @@ struct form {
 	int field;
 	char name[MODEL_NAME];
 	char policy[MODEL_NAME]; /* "" none: as the fields say */
-	int raid, ftt;
+	bool log;                /* the layout; else in place */
+	int codec, raid, ftt;
 	int64_t unit_bytes, size_bytes;
 };
 
@@ -73,6 +74,7 @@ struct ui {
 	enum { SCALE_AUTO, SCALE_LINEAR, SCALE_LOG } scale;
 	bool log_y; /* how it was drawn last */
 	bool response, marks;
+	bool figures;   /* Run: the vDisk's over time, in the strip's place */
 	bool intervals; /* Compare: beside each reading */
 	bool share;     /* across: percent of each series' maximum */
 	bool share_was; /* as the axis was fitted */

@@ -29,6 +29,9 @@ const struct ui_command_row ui_command_table[] = {
 	  "curves of unlike systems over each other." },
 	{ "intervals", "on|off|toggle",
 	  "How sure each reading is, in place of how much it changed." },
+	{ "figures", "on|off|toggle",
+	  "The figures of a run's vDisk over time, in the place of other "
+	  "strips where there is little room." },
 	{ "marks", "on|off|toggle",
 	  "Draws the readings at 70 %, 80 % and the peak on the curves." },
 	{ "zoom", "in|out|off", "Halves or doubles the latency axis." },
@@ -213,6 +216,8 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 		rc = switch_set(&ui->share, word, "share", "iops");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");
+	else if (!strcmp(name, "figures"))
+		rc = switch_set(&ui->figures, word, "on", "off");
 	else if (!strcmp(name, "intervals"))
 		rc = switch_set(&ui->intervals, word, "on", "off");
 	else if (!strcmp(name, "mouse"))

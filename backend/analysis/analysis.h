@@ -100,6 +100,29 @@ json_t *facts_compare(const json_t *a, const json_t *b);
 const char *facts_text(const json_t *facts, size_t width, char *out,
 		       size_t size);
 
+/*
+ * The most a series can come to on its drives and links, at the mix of reads
+ * and writes that was measured: what it takes of them is counted where it can
+ * be, else from the formulas of iodeck-vdisk(5).
+ */
+struct series_limit {
+	double iops;   /* reads and writes; NAN not known */
+	bool by_links; /* else by drives */
+	bool counted;  /* amp; else from the formula */
+	double amp;    /* log layout: bytes to drives for a byte; NAN else */
+	double ios;    /* in place: drive I/Os a write; NAN else */
+};
+void series_limit(const struct model *model, const struct m_series *series,
+		  struct series_limit *limit);
+/* The same of a policy, of small random writes of what does not compress:
+ * amp or ios. */
+void policy_limit(const char *layout, int k, int m, struct series_limit *limit);
+
+/* What a vDisk wrote in the span before now; returns the seconds of it that
+ * are known, 0 none. */
+double vdisk_written(const struct m_vdisk *vdisk, int64_t now_us,
+		     int64_t span_us, struct m_written *written);
+
 /* Reading by reading. */
 #define READINGS 7
 struct compared {

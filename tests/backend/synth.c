@@ -29,6 +29,9 @@ struct synth {
 	void *arg;
 	int rc, events, phase;
 	bool pulled;
+	/* of the vDisk that is measured: bytes and blocks since it was opened
+	 */
+	double user, stored, log, destage, clean, rebuild, checkpoint, mapped;
 };
 
 #define LIMIT_REACHED 1 /* as rc: enough, not wrong */
@@ -100,7 +103,7 @@ static void emit_cluster(struct synth *s)
 				      (json_int_t)(4ull * GIB), "free_bytes",
 				      (json_int_t)(2ull * GIB), "state",
 				      gone ? "offline" : "ok", "shape",
-				      "rate_bytes_s", 400e6, "rate_iops", 12e3,
+				      "rate_bytes_s", 1.6e9, "rate_iops", 36e3,
 				      "latency_us", 90.0);
 			if (gone)
 				json_object_set_new(
@@ -115,7 +118,7 @@ static void emit_cluster(struct synth *s)
 			json_array_append_new(
 				domains,
 				json_pack("{s:s,s:{s:f,s:n,s:f},s:o}", "name",
-					  name, "link", "rate_bytes_s", 312.5e6,
+					  name, "link", "rate_bytes_s", 3.125e9,
 					  "rate_iops", "latency_us", 20.0,
 					  "drives", drives));
 		}
@@ -141,27 +144,33 @@ static void emit_vdisk(struct synth *s, int i, const char *state,
 			members,
 			json_pack("{s:i,s:s,s:s,s:s,s:s}", "slot", k, "domain",
 				  domain, "drive", k == 3 ? "d1" : "d0", "role",
-				  k < kinds[i].k + kinds[i].m ? "data"
-							      : "witness",
+				  s->o->log || k < kinds[i].k + kinds[i].m
+					  ? "data"
+					  : "witness",
 				  "state",
 				  !gone           ? "ok"
 				  : progress >= 0 ? "rebuilding"
 						  : "missing"));
 	}
-	j = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s,s:I,s:I,s:s,s:i,"
-		      "s:o}",
+	j = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:I,s:s,s:s,s:I,s:I,s:s,"
+		      "s:i,s:o}",
 		      "name", kinds[i].vdisk, "uuid",
 		      "9b2f41d0-0000-4000-8000-000000000001", "policy",
 		      kinds[i].policy, "raid", kinds[i].raid, "ftt",
 		      kinds[i].ftt, "k", kinds[i].k, "m", kinds[i].m,
-		      "stripe_unit_bytes", (json_int_t)(64 * KIB), "layout",
-		      "inplace", "size_bytes", (json_int_t)GIB, "epoch",
-		      (json_int_t)(hurt ? 2 : 1), "state", state,
+		      "stripe_unit_bytes",
+		      (json_int_t)((s->o->log ? 128 : 64) * KIB), "layout",
+		      s->o->log ? "log" : "inplace", "compression",
+		      s->o->log ? "lz4" : "none", "size_bytes", (json_int_t)GIB,
+		      "epoch", (json_int_t)(hurt ? 2 : 1), "state", state,
 		      "failures_left", kinds[i].ftt - (hurt ? 1 : 0), "members",
 		      members);
 	if (hurt)
 		json_object_set_new(j, "reason",
 				    json_string("n4:d1 is offline"));
+	if (s->o->log)
+		json_object_set_new(j, "memory_bytes",
+				    json_integer(110 * (json_int_t)MIB));
 	if (progress >= 0) {
 		json_object_set_new(j, "progress", json_real(progress));
 		json_object_set_new(j, "rate_bytes_s", json_real(64e6));
@@ -170,6 +179,67 @@ static void emit_vdisk(struct synth *s, int i, const char *state,
 			json_integer((json_int_t)((1 - progress) * 268435456)));
 	}
 	emit(s, &s->agent, "vdisk", j);
+}
+
+/* ---- figures of the log layout ------------------------------------------ */
+
+static void figures_clear(struct synth *s)
+{
+	s->user = s->stored = s->log = s->destage = s->clean = s->rebuild =
+		s->checkpoint = s->mapped = 0;
+}
+
+static void add_bytes(json_t *j, const char *name, double value)
+{
+	json_object_set_new(j, name, json_integer((json_int_t)value));
+}
+
+/* A second in which users wrote so many bytes: ratio 1.6, 16 blocks a record,
+ * and more cleaning the fuller it is. */
+static void emit_figures(struct synth *s, int i, double user, double rebuild)
+{
+	const double copies = kinds[i].m + 1, c = 1 / 1.6;
+	const double stripe = (double)(kinds[i].k + kinds[i].m) / kinds[i].k;
+	const double full = fmin(s->mapped * 4096 / (double)GIB, 1);
+	json_t *j;
+
+	if (!s->o->log)
+		return;
+	s->user += user;
+	s->stored += user * c;
+	s->log += user * copies * (c + 1.0 / 16);
+	s->destage += user * (c + 0.004) * stripe;
+	s->clean += user * c * stripe * full * full;
+	s->rebuild += rebuild;
+	s->checkpoint += user * copies * 0.1;
+	s->mapped = fmin(s->mapped + user / 4096, (double)GIB / 4096);
+	j = json_pack("{s:s,s:f,s:f,s:f,s:f}", "name", kinds[i].vdisk,
+		      "free_share", 1 - 0.5 * full, "log_fill",
+		      0.1 + fmod(s->log / 2e9, 0.5), "victim_live", 0.4 * full,
+		      "compliance", 1.0);
+	add_bytes(j, "opened_t_us", (double)s->o->begin_t_us);
+	add_bytes(j, "user_bytes", s->user);
+	add_bytes(j, "user_stored_bytes", s->stored);
+	add_bytes(j, "log_bytes", s->log);
+	add_bytes(j, "destage_bytes", s->destage);
+	add_bytes(j, "bypass_bytes", 0);
+	add_bytes(j, "clean_bytes", s->clean);
+	add_bytes(j, "rebuild_bytes", s->rebuild);
+	add_bytes(j, "checkpoint_bytes", s->checkpoint);
+	add_bytes(j, "blocks_mapped", s->mapped);
+	add_bytes(j, "stored_bytes", s->mapped * 4096 * c);
+	add_bytes(j, "space_bytes", 1.25 * (double)GIB);
+	add_bytes(j, "buffer_bytes", 16.0 * MIB);
+	add_bytes(j, "buffer_max_bytes", 64.0 * MIB);
+	add_bytes(j, "zero_blocks", 0);
+	add_bytes(j, "checkpoints", s->log / 1e9);
+	add_bytes(j, "segments_cleaned", s->clean / 16e6);
+	add_bytes(j, "reads_degraded", s->rebuild / 1e6);
+	add_bytes(j, "reads_repaired", 0);
+	add_bytes(j, "reads_hedged", 0);
+	add_bytes(j, "blocks_lost", 0);
+	add_bytes(j, "replayed", 118);
+	emit(s, &s->agent, "vdisk_usage", j);
 }
 
 static void emit_start(struct synth *s)
@@ -394,6 +464,7 @@ static void emit_sample(struct synth *s, int i, int second, bool warm,
 	}
 	emit(s, &s->agent, "sample", j);
 	emit_usage(s, share);
+	emit_figures(s, i, 0.3 * iops * 32768, 0);
 }
 
 /* ---- phases ------------------------------------------------------------- */
@@ -413,6 +484,7 @@ static void emit_phase_end(struct synth *s, json_t *more)
 
 static void phase_prefill(struct synth *s, int i)
 {
+	figures_clear(s);
 	emit(s, &s->agent, "phase",
 	     json_pack("{s:s,s:i,s:s,s:i,s:i}", "run", RUN_ID, "phase",
 		       s->phase, "kind", "prefill", "warmup_us", 0, "length_us",
@@ -425,9 +497,9 @@ static void phase_prefill(struct synth *s, int i)
 			       (json_int_t)(k * (int64_t)GIB / 4),
 			       "total_bytes", (json_int_t)GIB));
 		emit_usage(s, 0.6);
+		emit_figures(s, i, (double)GIB / 4, 0);
 	}
 	emit_phase_end(s, NULL);
-	(void)i;
 }
 
 static void phase_rest(struct synth *s)
@@ -481,6 +553,7 @@ static void heal(struct synth *s, int i)
 		s->t_us += 1000000;
 		emit_vdisk(s, i, "rebuilding", 0.25 * k);
 		emit_usage(s, 0.3);
+		emit_figures(s, i, 0, 64e6);
 	}
 	emit_vdisk(s, i, "healthy", -1);
 	emit(s, &s->console, "note",

@@ -18,6 +18,7 @@ struct synth_opts {
 	bool fault;     /* pull n4:d1 in the last series' last point but one,
 			   then rebuild */
 	bool close;     /* end in order */
+	bool log;       /* the vDisks are of the log layout, with figures */
 	/* Stop after so many events: 0 all. */
 	int limit;
 };

@@ -19,15 +19,17 @@
 static struct {
 	struct model *model;
 	int limit;
+	bool log;
 } kept[KEPT];
 
-static struct model *model_fold(int limit)
+static struct model *model_fold(int limit, bool log)
 {
 	struct synth_opts opts;
 	struct model *m;
 
 	synth_defaults(&opts);
 	opts.limit = limit;
+	opts.log = log;
 	assert_int_equal(model_new(&m), 0);
 	assert_int_equal(synth_model(&opts, m), 0);
 	return m;
@@ -39,11 +41,12 @@ static void kept_free(void)
 		model_free(kept[i].model);
 }
 
-static struct model *model_kept(int limit)
+static struct model *model_kept(int limit, bool log)
 {
 	int at = 0;
 
-	while (at < KEPT && kept[at].model && kept[at].limit != limit)
+	while (at < KEPT && kept[at].model &&
+	       (kept[at].limit != limit || kept[at].log != log))
 		at++;
 	if (at == KEPT) {
 		at = KEPT - 1;
@@ -53,15 +56,16 @@ static struct model *model_kept(int limit)
 	if (!kept[0].model)
 		atexit(kept_free);
 	if (!kept[at].model)
-		kept[at].model = model_fold(limit);
+		kept[at].model = model_fold(limit, log);
 	kept[at].limit = limit;
+	kept[at].log = log;
 	return kept[at].model;
 }
 
-void fixture_open(struct fixture *f, int limit)
+static void open_as(struct fixture *f, int limit, bool log)
 {
 	memset(f, 0, sizeof(*f));
-	f->model = model_kept(limit);
+	f->model = model_kept(limit, log);
 	f->status =
 		(struct deck_status) { .link = LINK_LIVE, .recording = true };
 	f->scene = (struct scene) { .model = f->model,
@@ -69,6 +73,16 @@ void fixture_open(struct fixture *f, int limit)
 				    .library = &f->library,
 				    .now_us = f->model->t_us };
 	ui_init(&f->ui);
+}
+
+void fixture_open(struct fixture *f, int limit)
+{
+	open_as(f, limit, false);
+}
+
+void fixture_open_log(struct fixture *f, int limit)
+{
+	open_as(f, limit, true);
 }
 
 void fixture_close(struct fixture *f)

@@ -22,6 +22,8 @@ struct fixture {
 
 /* The session up to `limit` events (0 all). */
 void fixture_open(struct fixture *f, int limit);
+/* The same on vDisks of the log layout. */
+void fixture_open_log(struct fixture *f, int limit);
 void fixture_close(struct fixture *f);
 /* A library of workloads and sessions, as a deck would list. */
 void fixture_library(struct fixture *f);

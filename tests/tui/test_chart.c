@@ -189,6 +189,47 @@ static void test_ascii_is_ascii(void **state)
 }
 
 /* No size and no data make a chart draw outside its rectangle or fail. */
+/* A line where the limit is, its reason beside it; what lies beyond the axis is
+ * an arrow; where there is little room the figure alone. */
+static void test_line_limits(void **state)
+{
+	struct line_limit limit[] = { { 5000, "limit 5.00k (drives, W 4)", 0 },
+				      { 90000, "limit 90.0k (links)", 1 },
+				      { NAN, "unknown", 2 } };
+	struct line_point p[2] = { { 1000, 1, 0 }, { 4000, 2, 0 } };
+	struct line_series s = { .label = "one", .point = p, .points = 2 };
+	struct axis x = { 0 }, y = { 0 };
+	struct line_chart chart = { .x = &x,
+				    .y = &y,
+				    .x_unit = "IOPS",
+				    .bound = NAN,
+				    .series = &s,
+				    .count = 1,
+				    .limit = limit,
+				    .limits = 3 };
+	struct canvas c = { 0 };
+	char *text;
+
+	(void)state;
+	axis_fit(&x, false, 0, 6000, 5);
+	axis_fit(&y, false, 0, 3, 5);
+	assert_int_equal(canvas_resize(&c, 60, 20), 0);
+	line_chart_draw(&c, (struct rect) { 0, 0, 60, 20 }, &chart);
+	text = canvas_dump(&c);
+	assert_non_null(
+		strstr(text, "a limit 5.00k (drives, W 4) \xe2\x94\x8a"));
+	assert_non_null(strstr(text, "b limit 90.0k (links) \xe2\x86\x92\n"));
+	assert_null(strstr(text, "unknown"));
+	free(text);
+	assert_int_equal(canvas_resize(&c, 26, 12), 0);
+	line_chart_draw(&c, (struct rect) { 0, 0, 26, 12 }, &chart);
+	text = canvas_dump(&c);
+	assert_non_null(strstr(text, "a limit 5.00k"));
+	assert_null(strstr(text, "drives"));
+	free(text);
+	canvas_fini(&c);
+}
+
 static void test_line_sizes(void **state)
 {
 	struct line_point p[3] = { { NAN, 1, 0 },
@@ -334,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_canvas_hostile_text),
 		cmocka_unit_test(test_canvas_fit),
 		cmocka_unit_test(test_ascii_is_ascii),
+		cmocka_unit_test(test_line_limits),
 		cmocka_unit_test(test_line_sizes),
 		cmocka_unit_test(test_series_differ),
 		cmocka_unit_test(test_spark),

@@ -159,7 +159,8 @@ static void test_form(void **state)
 	fixture_key(&f, K_ENTER);
 	assert_true(f.ui.ask);
 	assert_string_equal(fixture_key(&f, 'y'),
-			    "vdisk set db1 raid=6 ftt=2 stripe_unit=64K");
+			    "vdisk set db1 layout=inplace raid=6 ftt=2 "
+			    "stripe_unit=64K");
 	fixture_key(&f, 'n');
 	assert_true(f.ui.form.fresh);
 	assert_string_equal(f.ui.form.name, "db4");
@@ -173,6 +174,35 @@ static void test_form(void **state)
 	fixture_keys(&f, (const int[]) { 'n', 'e', K_RIGHT, K_ESC }, 4);
 	assert_false(f.ui.form.open);
 	assert_string_equal(f.ui.form.policy, "");
+	fixture_close(&f);
+}
+
+/* The log layout has compression in the stripe's place; a vDisk keeps its
+ * layout, a new one has the choice. */
+static void test_form_log(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open_log(&f, 200);
+	f.ui.screen = SCREEN_VDISKS;
+	free(fixture_draw(&f, 80, 24, GLYPHS_UTF8));
+	fixture_keys(
+		&f, (const int[]) { 'e', K_DOWN, K_DOWN, K_RIGHT, K_ENTER }, 5);
+	assert_string_equal(fixture_key(&f, 'y'),
+			    "vdisk set db1 layout=log raid=1 ftt=1 "
+			    "compression=zstd");
+	fixture_keys(&f, (const int[]) { 'e', K_UP }, 2);
+	assert_int_equal(f.ui.form.field, 1); /* policy, not layout */
+	fixture_keys(&f, (const int[]) { K_ESC, 'n', K_ENTER }, 3);
+	assert_string_equal(fixture_key(&f, 'y'),
+			    "vdisk create db4 size=1024M layout=log raid=1 "
+			    "ftt=1 compression=lz4");
+	fixture_keys(
+		&f, (const int[]) { 'n', K_DOWN, K_DOWN, K_RIGHT, K_ENTER }, 5);
+	assert_string_equal(fixture_key(&f, 'y'),
+			    "vdisk create db4 size=1024M layout=inplace "
+			    "raid=1 ftt=1 stripe_unit=64K");
 	fixture_close(&f);
 }
 
@@ -230,7 +260,7 @@ static void test_costs(void **state)
 	} row[] = {
 		{ 0, 0, 1, 1, 1, false },   { 1, 1, 3, 2, 2, false },
 		{ 1, 2, 5, 3, 3, false },   { 1, 3, 7, 4, 4, false },
-		{ 5, 1, 3, 1.5, 4, false }, { 5, 1, 6, 1.25, 4, false },
+		{ 5, 1, 3, 1.5, 3, false }, { 5, 1, 6, 1.25, 4, false },
 		{ 6, 2, 6, 1.5, 6, false }, { 1, 1, 2, 2, 2, true },
 		{ 6, 2, 5, 1.5, 6, true },
 	};
@@ -239,8 +269,8 @@ static void test_costs(void **state)
 	for (size_t i = 0; i < array_len(row); i++) {
 		struct policy_cost c;
 
-		policy_cost(row[i].raid, row[i].ftt, (size_t)row[i].domains,
-			    &c);
+		policy_cost("inplace", row[i].raid, row[i].ftt,
+			    (size_t)row[i].domains, &c);
 		assert_float_equal(c.space, row[i].space, 1e-9);
 		assert_float_equal(c.write_ios, row[i].writes, 1e-9);
 		assert_int_equal(c.refused != NULL, row[i].refused);
@@ -331,6 +361,7 @@ int main(void)
 		cmocka_unit_test(test_replay_keys),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_form),
+		cmocka_unit_test(test_form_log),
 		cmocka_unit_test(test_form_refuses),
 		cmocka_unit_test(test_guide_steps),
 		cmocka_unit_test(test_costs),

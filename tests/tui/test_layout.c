@@ -69,10 +69,14 @@ static void test_run(void **state)
 		for (int h = 6; h < 120; h++)
 			for (size_t nodes = 0; nodes < 70; nodes += 23) {
 				struct rect body = { 0, 2, w, h };
-				struct rect r[8];
+				struct rect r[9];
 
-				layout_run(body, nodes, nodes * 4, nodes / 3,
-					   &l);
+				const struct layout_run_of of = {
+					nodes, nodes * 4, nodes / 3,
+					h % 3 ? h % 7 : 0, h % 3 == 2
+				};
+
+				layout_run(body, &of, &l);
 				r[0] = l.chart;
 				r[1] = l.point;
 				r[2] = l.strip;
@@ -81,11 +85,16 @@ static void test_run(void **state)
 				r[5] = l.heat;
 				r[6] = l.table;
 				r[7] = l.drives;
+				r[8] = l.figures;
 				check(body, r, array_len(r));
 				/* the curve is the screen */
 				assert_true(l.chart.h * 2 >= h ||
 					    l.chart.h >= 4);
 				assert_true(l.chart.w * 2 >= w);
+				if (!of.figures || !l.large)
+					assert_int_equal(l.figures.h, 0);
+				else if (of.figures_first)
+					assert_true(l.figures.h > 0);
 			}
 }
 

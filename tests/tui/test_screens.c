@@ -100,6 +100,135 @@ static void test_vdisks_form(void **state)
 	fixture_close(&f);
 }
 
+/* ---- the log layout ------------------------------------------------------ */
+
+static int log_part_of(int percent)
+{
+	struct synth_opts opts;
+
+	synth_defaults(&opts);
+	opts.log = true;
+	return synth_events(&opts) * percent / 100;
+}
+
+static void test_log_vdisks(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open_log(&f, log_part_of(GROWING));
+	f.ui.screen = SCREEN_VDISKS;
+	f.ui.vdisk.at = 1;
+	both(&f, "log-vdisks");
+	f.ui.vdisk.at = 2;
+	f.ui.x.hi = f.ui.y.hi = 0;
+	shown(&f, 120, 36, "log-vdisks-idle");
+	fixture_close(&f);
+}
+
+struct sought {
+	int seen, at;
+};
+
+static int on_event(const json_t *event, void *arg)
+{
+	struct sought *s = arg;
+	const json_t *left = json_object_get(event, "left_bytes");
+
+	s->seen++;
+	/* of the second second of the rebuild, with its figures */
+	if (left && json_number_value(json_object_get(event, "progress")) > 0.4)
+		s->at = s->at ? s->at : s->seen + 2;
+	return 0;
+}
+
+static int rebuilding_events(void)
+{
+	struct synth_opts opts;
+	struct sought s = { 0 };
+
+	synth_defaults(&opts);
+	opts.log = true;
+	assert_int_equal(synth_session(&opts, on_event, &s), 0);
+	return s.at;
+}
+
+/* A rebuild is under way: progress, what it writes, the span it lasts. */
+static void test_log_rebuilding(void **state)
+{
+	struct fixture f;
+	struct m_vdisk *v;
+
+	(void)state;
+	fixture_open_log(&f, 0);
+	v = model_vdisk(f.model, "db3");
+	assert_int_equal(v->spans, 2);
+	assert_string_equal(v->span[1].state, "rebuilding");
+	assert_int_equal(v->span[1].to_us - v->span[1].from_us, 3000000);
+	f.ui.screen = SCREEN_VDISKS;
+	f.ui.vdisk.at = 2;
+	shown(&f, 120, 36, "log-vdisks-rebuilt");
+	fixture_close(&f);
+	fixture_open_log(&f, rebuilding_events());
+	assert_string_equal(model_vdisk(f.model, "db3")->state, "rebuilding");
+	f.ui.screen = SCREEN_VDISKS;
+	f.ui.vdisk.at = 2;
+	both(&f, "log-vdisks-rebuilding");
+	fixture_close(&f);
+}
+
+static void test_log_lost(void **state)
+{
+	struct fixture f;
+	struct m_vdisk *v;
+	int64_t was;
+
+	(void)state;
+	fixture_open_log(&f, log_part_of(GROWING));
+	v = model_vdisk(f.model, "db2");
+	was = v->log.blocks_lost;
+	v->log.blocks_lost = 3;
+	v->log.compliance = 0.63;
+	f.ui.screen = SCREEN_VDISKS;
+	f.ui.vdisk.at = 1;
+	shown(&f, 80, 24, "log-vdisks-lost");
+	v->log.blocks_lost = was;
+	v->log.compliance = 1;
+	fixture_close(&f);
+}
+
+static void test_log_form(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open_log(&f, log_part_of(GROWING));
+	f.ui.screen = SCREEN_VDISKS;
+	free(fixture_draw(&f, 80, 24, GLYPHS_UTF8));
+	fixture_key(&f, 'n');
+	shown(&f, 80, 24, "log-vdisks-new");
+	fixture_key(&f, K_ESC);
+	fixture_keys(&f, (const int[]) { 'e', K_RIGHT, K_RIGHT }, 3);
+	both(&f, "log-vdisks-form");
+	fixture_close(&f);
+}
+
+/* Figures over time: where there is room, or by a key. */
+static void test_log_run(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open_log(&f, log_part_of(GROWING));
+	f.ui.screen = SCREEN_RUN;
+	both(&f, "log-run");
+	fixture_key(&f, 'v');
+	both(&f, "log-run-figures");
+	f.ui.x.hi = f.ui.y.hi = 0;
+	shown(&f, 120, 36, "log-run-figures");
+	fixture_close(&f);
+}
+
 static void test_workloads(void **state)
 {
 	(void)state;
@@ -405,6 +534,11 @@ int main(void)
 		cmocka_unit_test(test_vdisks),
 		cmocka_unit_test(test_vdisks_degraded),
 		cmocka_unit_test(test_vdisks_form),
+		cmocka_unit_test(test_log_vdisks),
+		cmocka_unit_test(test_log_rebuilding),
+		cmocka_unit_test(test_log_lost),
+		cmocka_unit_test(test_log_form),
+		cmocka_unit_test(test_log_run),
 		cmocka_unit_test(test_workloads),
 		cmocka_unit_test(test_run),
 		cmocka_unit_test(test_run_search),

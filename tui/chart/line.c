@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Drawn in this order, because text is never covered: axes, strokes as dots,
- * markers, marks and legends as text, and the bound where nothing else is.
+ * markers, marks and legends as text, and bound and limits where nothing else
+ * is.
  */
 #include "tui/chart/line.h"
 
@@ -9,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tui/fmt.h"
 
@@ -341,6 +343,73 @@ static void draw_bound(const struct plot *p)
 			canvas_put(p->c, x, y, ROLE_AXIS, 0x254c);
 }
 
+/* A free place for a limit's label on either side of its line, from the top
+ * down; beyond the axis at its end. */
+static bool limit_place(const struct plot *p, int line, int cols, int *x,
+			int *y)
+{
+	for (*y = p->in.y; *y < p->in.y + p->in.h; (*y)++)
+		for (int side = 0; side < 2; side++) {
+			*x = side ? line + 2 : line - cols - 1;
+			if (label_cost(p, *x, *y, cols) == 0)
+				return true;
+		}
+	return false;
+}
+
+static bool limit_beyond(const struct plot *p, const struct line_limit *l)
+{
+	return axis_at(p->chart->x, l->x) > 1;
+}
+
+static bool limit_known(const struct plot *p, const struct line_limit *l)
+{
+	return isfinite(l->x) && axis_at(p->chart->x, l->x) > 0;
+}
+
+/* All of it, or the figure alone. */
+static void limit_label(const struct plot *p, const struct line_limit *l)
+{
+	const bool beyond = limit_beyond(p, l);
+	const char *end = beyond ? " \xe2\x86\x92" : "";
+	const char letter = series_letter(l->index);
+	const int line = beyond ? p->in.x + p->in.w : column_of(p, l->x);
+	char text[2][96];
+	int x, y;
+
+	snprintf(text[0], sizeof(text[0]), "%c %s%s", letter, l->label, end);
+	snprintf(text[1], sizeof(text[1]), "%c %.*s%s", letter,
+		 (int)strcspn(l->label, "("), l->label, end);
+	for (int i = 0; i < 2; i++) {
+		if (!limit_place(p, line, text_columns(text[i]), &x, &y))
+			continue;
+		canvas_text(p->c, x, y, series_role(l->index), text[i]);
+		return;
+	}
+}
+
+static void limit_line(const struct plot *p, const struct line_limit *l)
+{
+	const int x = column_of(p, l->x);
+
+	for (int y = p->in.y; y < p->in.y + p->in.h; y++)
+		if (!canvas_used(p->c, x, y))
+			canvas_put(p->c, x, y, series_role(l->index), 0x250a);
+}
+
+/* Labels first: a line goes around them. */
+static void draw_limits(const struct plot *p)
+{
+	const struct line_limit *l = p->chart->limit;
+
+	for (size_t i = 0; i < p->chart->limits; i++)
+		if (limit_known(p, &l[i]))
+			limit_label(p, &l[i]);
+	for (size_t i = 0; i < p->chart->limits; i++)
+		if (limit_known(p, &l[i]) && !limit_beyond(p, &l[i]))
+			limit_line(p, &l[i]);
+}
+
 /* Each series, the one in focus last. */
 static void each(const struct plot *p,
 		 void (*draw)(const struct plot *, const struct line_series *))
@@ -371,6 +440,7 @@ void line_chart_draw(struct canvas *c, struct rect r,
 	each(&p, draw_markers);
 	each(&p, draw_legend);
 	each(&p, draw_marks);
+	draw_limits(&p);
 	draw_bound(&p);
 	c->clip = old;
 }

@@ -34,6 +34,13 @@ struct line_series {
 	size_t marks;
 };
 
+/* The most a series can come to: a line up at this x. */
+struct line_limit {
+	double x;
+	const char *label;
+	unsigned index; /* of its series */
+};
+
 struct line_chart {
 	const struct axis *x, *y;
 	const char *x_unit;
@@ -42,6 +49,8 @@ struct line_chart {
 	const struct line_series *series;
 	size_t count;
 	size_t focus; /* drawn last, on top; SIZE_MAX none */
+	const struct line_limit *limit;
+	size_t limits;
 };
 
 void line_chart_draw(struct canvas *c, struct rect r,

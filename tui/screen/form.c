@@ -9,7 +9,20 @@
 #include "tui/screen/screen.h"
 #include "tui/term.h"
 
-enum field { F_NAME, F_POLICY, F_RAID, F_FTT, F_UNIT, F_SIZE, FIELDS };
+enum field {
+	F_NAME,
+	F_POLICY,
+	F_LAYOUT,
+	F_RAID,
+	F_FTT,
+	F_CODEC, /* log */
+	F_UNIT,  /* in place */
+	F_SIZE,
+	FIELDS
+};
+
+static const char *const codecs[] = { "none", "lz4", "zstd" };
+#define LOG_UNIT (128 << 10)
 
 static const int raids[] = { 0, 1, 5, 6 };
 static const int64_t units[] = { 4096,  8192,   16384,  32768,
@@ -20,24 +33,33 @@ static const int64_t sizes[] = {
 	64ll << 30, 128ll << 30, 256ll << 30, 512ll << 30, 1ll << 40,
 };
 
-/*
- * Counts of policy(7): a small write of RAID-5 reads old data and old parity
- * and writes both; RAID-6 has two parities. Labels stand on 2m+1 domains, m
- * the failures to tolerate, so that a majority decides which member is stale.
- */
-void policy_cost(int raid, int ftt, size_t domains, struct policy_cost *cost)
+static const char *layout_word(bool log)
 {
-	*cost = (struct policy_cost) { .k = 1, .m = ftt, .read_ios = 1 };
-	if (raid == 0)
+	return log ? "log" : "inplace";
+}
+
+/* Labels stand on 2m+1 domains, m the failures to tolerate, so that a majority
+ * decides which member is stale. */
+void policy_cost(const char *layout, int raid, int ftt, size_t domains,
+		 struct policy_cost *cost)
+{
+	struct series_limit limit;
+
+	*cost = (struct policy_cost) { .k = 1, .m = ftt };
+	if (raid == 0) {
+		cost->k = domains < 1 ? 1 : domains > 16 ? 16 : (int)domains;
 		cost->m = 0;
-	else if (raid == 5)
+	} else if (raid == 5) {
 		cost->k = domains >= 6 ? 4 : 2, cost->m = 1;
-	else if (raid == 6)
+	} else if (raid == 6) {
 		cost->k = 4, cost->m = 2;
+	}
+	policy_limit(layout, cost->k, cost->m, &limit);
+	cost->write_ios = limit.ios;
+	cost->amp = limit.amp;
 	cost->space = (double)(cost->k + cost->m) / cost->k;
-	cost->write_ios = raid == 5 ? 4 : raid == 6 ? 6 : 1 + cost->m;
 	cost->domains = 2 * cost->m + 1;
-	if (cost->domains < cost->k + cost->m)
+	if (raid != 0 && cost->domains < cost->k + cost->m)
 		cost->domains = cost->k + cost->m;
 	if ((size_t)cost->domains > domains)
 		cost->refused = "more fault domains than there are";
@@ -80,6 +102,14 @@ static void name_free(const struct model *m, char *name, size_t len)
 	}
 }
 
+static int codec_of(const char *word)
+{
+	for (size_t i = 0; i < array_len(codecs); i++)
+		if (!strcmp(codecs[i], word))
+			return (int)i;
+	return 0;
+}
+
 int form_open(struct ui *ui, const struct scene *scene, bool fresh)
 {
 	const struct m_vdisk *v = chosen(ui, scene);
@@ -89,6 +119,8 @@ int form_open(struct ui *ui, const struct scene *scene, bool fresh)
 		return -EINVAL;
 	*f = (struct form) { .open = true, .fresh = fresh };
 	if (fresh) {
+		f->log = true;
+		f->codec = 1;
 		f->raid = 1;
 		f->ftt = 1;
 		f->unit_bytes = 65536;
@@ -97,6 +129,8 @@ int form_open(struct ui *ui, const struct scene *scene, bool fresh)
 		return 0;
 	}
 	f->field = F_RAID;
+	f->log = !strcmp(v->layout, "log");
+	f->codec = codec_of(v->compression);
 	f->raid = v->raid;
 	f->ftt = v->ftt;
 	f->unit_bytes = v->stripe_unit_bytes;
@@ -136,6 +170,9 @@ static void policy_change(struct form *f, const struct model *m, int by)
 	}
 	p = &m->policy[at - 1];
 	snprintf(f->policy, sizeof(f->policy), "%s", p->name);
+	if (p->layout[0])
+		f->log = !strcmp(p->layout, "log");
+	f->codec = codec_of(p->compression);
 	f->raid = p->raid;
 	f->ftt = p->ftt;
 	f->unit_bytes = p->stripe_unit_bytes;
@@ -146,12 +183,20 @@ static void field_change(struct form *f, const struct model *m, int by)
 	size_t at = 0;
 
 	/* What is changed by hand is no longer the named policy's. */
-	if (f->field == F_RAID || f->field == F_FTT || f->field == F_UNIT)
+	if (f->field != F_NAME && f->field != F_POLICY && f->field != F_SIZE)
 		f->policy[0] = '\0';
 
 	switch (f->field) {
 	case F_POLICY:
 		policy_change(f, m, by);
+		break;
+	case F_LAYOUT:
+		f->log = !f->log;
+		f->unit_bytes = f->log ? LOG_UNIT : 65536;
+		break;
+	case F_CODEC:
+		f->codec = (f->codec + (int)array_len(codecs) + by) %
+			   (int)array_len(codecs);
 		break;
 	case F_RAID:
 		for (size_t i = 0; i < array_len(raids); i++)
@@ -178,11 +223,22 @@ static void field_change(struct form *f, const struct model *m, int by)
 	}
 }
 
+/* A vDisk keeps its name, size and layout; a layout has fields of its own. */
+static bool field_open(const struct form *f, int field)
+{
+	if (field == F_CODEC)
+		return f->log;
+	if (field == F_UNIT)
+		return !f->log;
+	return f->fresh ||
+	       (field != F_NAME && field != F_SIZE && field != F_LAYOUT);
+}
+
 static void field_move(struct form *f, int by)
 {
 	do {
 		f->field = (f->field + FIELDS + by) % FIELDS;
-	} while (!f->fresh && (f->field == F_NAME || f->field == F_SIZE));
+	} while (!field_open(f, f->field));
 }
 
 /* The policy's part of the command line. */
@@ -190,9 +246,13 @@ static void policy_words(const struct form *f, char *buf, size_t len)
 {
 	if (f->policy[0])
 		snprintf(buf, len, "policy=%s", f->policy);
+	else if (f->log)
+		snprintf(buf, len, "layout=log raid=%d ftt=%d compression=%s",
+			 f->raid, f->ftt, codecs[f->codec]);
 	else
-		snprintf(buf, len, "raid=%d ftt=%d stripe_unit=%lldK", f->raid,
-			 f->ftt, (long long)(f->unit_bytes >> 10));
+		snprintf(buf, len,
+			 "layout=inplace raid=%d ftt=%d stripe_unit=%lldK",
+			 f->raid, f->ftt, (long long)(f->unit_bytes >> 10));
 }
 
 static void form_apply(struct ui *ui, const struct scene *scene)
@@ -201,7 +261,8 @@ static void form_apply(struct ui *ui, const struct scene *scene)
 	struct policy_cost cost;
 	char line[UI_LINE], words[128], a[FMT_MAX];
 
-	policy_cost(f->raid, f->ftt, scene->model->domains, &cost);
+	policy_cost(layout_word(f->log), f->raid, f->ftt, scene->model->domains,
+		    &cost);
 	if (cost.refused) {
 		snprintf(line, sizeof(line),
 			 "needs %d fault domains, there are %zu", cost.domains,
@@ -280,21 +341,35 @@ static int label(struct canvas *c, struct rect r, int y, const char *text,
 	canvas_text(c, r.x, r.y + y, ROLE_KEY | STYLE_BOLD,
 		    here ? "\xe2\x96\xb8" : " ");
 	canvas_text(c, r.x + 1, r.y + y, here ? ROLE_TITLE : ROLE_DIM, text);
-	return r.x + 12;
+	return r.x + 13;
+}
+
+/* One of a few words. */
+static void draw_choice(struct canvas *c, struct rect r, int y,
+			const char *name, const char *const *word, size_t words,
+			size_t at, bool here)
+{
+	int x = label(c, r, y, name, here);
+
+	for (size_t i = 0; i < words; i++) {
+		const bool on = i == at;
+
+		x += canvas_printf(
+			c, x, r.y + y, on ? ROLE_TEXT | STYLE_BOLD : ROLE_DIM,
+			"(%s) %s   ", on ? "\xe2\x80\xa2" : " ", word[i]);
+	}
 }
 
 static void draw_raid(const struct form *f, struct canvas *c, struct rect r,
 		      int y)
 {
-	int x = label(c, r, y, "RAID", f->field == F_RAID);
+	static const char *const word[] = { "0", "1", "5", "6" };
+	size_t at = 0;
 
-	for (size_t i = 0; i < array_len(raids); i++) {
-		bool on = raids[i] == f->raid;
-
-		x += canvas_printf(
-			c, x, r.y + y, on ? ROLE_TEXT | STYLE_BOLD : ROLE_DIM,
-			"(%s) %d   ", on ? "\xe2\x80\xa2" : " ", raids[i]);
-	}
+	for (size_t i = 0; i < array_len(raids); i++)
+		at = raids[i] == f->raid ? i : at;
+	draw_choice(c, r, y, "RAID", word, array_len(word), at,
+		    f->field == F_RAID);
 }
 
 static void draw_value(const struct form *f, struct canvas *c, struct rect r,
@@ -307,43 +382,85 @@ static void draw_value(const struct form *f, struct canvas *c, struct rect r,
 	canvas_fit(c, x, r.y + y, r.x + r.w - x, ROLE_DIM, note);
 }
 
+/* What a small write costs, and what that leaves of a mirror's IOPS. */
+static int draw_write(const struct form *f, struct canvas *c, int x, int y,
+		      const struct policy_cost *now)
+{
+	struct series_limit mirror;
+	char a[FMT_MAX], b[FMT_MAX];
+
+	if (!f->log)
+		return canvas_printf(
+			c, x, y, ROLE_TEXT, ", %.0f I/O%s a small write",
+			now->write_ios, now->write_ios > 1 ? "s" : "");
+	policy_limit("log", 1, 1, &mirror);
+	return canvas_printf(
+		c, x, y, ROLE_TEXT, ", W %s: %sx the IOPS of RAID-1",
+		fmt_3(a, now->amp), fmt_3(b, mirror.amp / now->amp));
+}
+
 static void draw_cost(const struct form *f, const struct scene *scene,
 		      struct canvas *c, struct rect r, int y)
 {
 	const struct m_vdisk *v = model_vdisk(scene->model, f->name);
+	const size_t domains = scene->model->domains;
 	struct policy_cost now, was;
 	char a[FMT_MAX], b[FMT_MAX];
 	int x;
 
-	policy_cost(f->raid, f->ftt, scene->model->domains, &now);
+	policy_cost(layout_word(f->log), f->raid, f->ftt, domains, &now);
 	label(c, r, y, "costs", false);
-	x = r.x + 12;
+	x = r.x + 13;
 	x += canvas_printf(c, x, r.y + y, ROLE_TEXT, "space %sx",
 			   fmt_3(a, now.space));
 	if (!f->fresh && v) {
-		policy_cost(v->raid, v->ftt, scene->model->domains, &was);
+		policy_cost(v->layout, v->raid, v->ftt, domains, &was);
 		x += canvas_printf(c, x, r.y + y, ROLE_DIM, " (now %sx)",
 				   fmt_3(b, was.space));
 	}
-	x += canvas_printf(c, x, r.y + y, ROLE_TEXT,
-			   ", %.0f I/O%s a small write, ", now.write_ios,
-			   now.write_ios > 1 ? "s" : "");
-	canvas_printf(c, x, r.y + y, now.refused ? ROLE_BAD : ROLE_TEXT,
-		      now.refused ? "needs %d domains: %zu are here"
-				  : "%d of %zu domains",
-		      now.domains, scene->model->domains);
-	label(c, r, y + 1, f->fresh ? "to make" : "to move", false);
-	canvas_printf(c, r.x + 12, r.y + y + 1, ROLE_TEXT,
-		      "%s of data, %s on drives%s",
-		      fmt_bytes(a, (double)f->size_bytes),
-		      fmt_bytes(b, (double)f->size_bytes * now.space),
-		      f->fresh ? "" : "; the old stay until verified");
+	draw_write(f, c, x, r.y + y, &now);
+	label(c, r, y + 1, "needs", false);
+	canvas_printf(
+		c, r.x + 13, r.y + y + 1, now.refused ? ROLE_BAD : ROLE_TEXT,
+		now.refused ? "%d domains: %zu are here" : "%d of %zu domains",
+		now.domains, domains);
+}
+
+static void draw_move(const struct form *f, const struct scene *scene,
+		      struct canvas *c, struct rect r, int y)
+{
+	const struct m_vdisk *v = model_vdisk(scene->model, f->name);
+	struct policy_cost now;
+	char a[FMT_MAX], b[FMT_MAX];
+
+	policy_cost(layout_word(f->log), f->raid, f->ftt, scene->model->domains,
+		    &now);
+	label(c, r, y, f->fresh ? "to make" : "to move", false);
+	if (!f->fresh && f->log && v && v->log.stored_bytes >= 0)
+		canvas_printf(c, r.x + 13, r.y + y, ROLE_TEXT,
+			      "%s stored of %s, in the background; I/O goes "
+			      "on",
+			      fmt_bytes(a, (double)v->log.stored_bytes),
+			      fmt_bytes(b, (double)v->size_bytes));
+	else
+		canvas_printf(c, r.x + 13, r.y + y, ROLE_TEXT,
+			      "%s of data, %s on drives%s",
+			      fmt_bytes(a, (double)f->size_bytes),
+			      fmt_bytes(b, (double)f->size_bytes * now.space),
+			      f->fresh && f->log ? " before compression"
+			      : f->fresh         ? ""
+					 : "; the old stay until verified");
 }
 
 void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	       struct rect r)
 {
 	const struct form *f = &ui->form;
+	/* What a vDisk has it keeps. */
+	const char *const layouts[] = { f->fresh || f->log
+						? "log"
+						: "inplace, as it was made",
+					"inplace" };
 	char a[FMT_MAX], title[96];
 	int y = 0;
 
@@ -358,16 +475,23 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		   f->policy[0] ? f->policy : "none",
 		   f->policy[0] ? "sets the fields below"
 				: "set by the fields below");
+	draw_choice(c, r, y++, "layout", layouts, f->fresh ? 2 : 1,
+		    f->fresh ? !f->log : 0, f->field == F_LAYOUT);
 	draw_raid(f, c, r, y++);
 	snprintf(a, sizeof(a), "%d", f->ftt);
 	draw_value(f, c, r, y++, F_FTT, "failures", a,
 		   f->raid == 1 ? "to tolerate, 1 to 3"
 				: "to tolerate, by the RAID level");
-	draw_value(f, c, r, y++, F_UNIT, "stripe",
-		   fmt_bytes(a, (double)f->unit_bytes),
-		   "to a drive before the next");
+	if (f->log)
+		draw_choice(c, r, y++, "compression", codecs, array_len(codecs),
+			    (size_t)f->codec, f->field == F_CODEC);
+	else
+		draw_value(f, c, r, y++, F_UNIT, "stripe",
+			   fmt_bytes(a, (double)f->unit_bytes),
+			   "to a drive before the next");
 	if (f->fresh)
 		draw_value(f, c, r, y++, F_SIZE, "size",
 			   fmt_bytes(a, (double)f->size_bytes), "");
 	draw_cost(f, scene, c, r, y);
+	draw_move(f, scene, c, r, y + 2);
 }

@@ -16,13 +16,14 @@ void form_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 
 /* What a policy costs. */
 struct policy_cost {
-	int k, m;         /* data and parity (or further copies) */
-	double space;     /* bytes on drives a byte of data */
-	double write_ios; /* drive I/Os a small random write */
-	double read_ios;
+	int k, m;            /* data and parity (or further copies) */
+	double space;        /* bytes on drives a byte of data */
+	double write_ios;    /* in place: drive I/Os a small random write */
+	double amp;          /* log: bytes to drives a byte, of small writes */
 	int domains;         /* fault domains needed */
 	const char *refused; /* why it cannot be; NULL it can */
 };
-void policy_cost(int raid, int ftt, size_t domains, struct policy_cost *cost);
+void policy_cost(const char *layout, int raid, int ftt, size_t domains,
+		 struct policy_cost *cost);
 
 #endif

@@ -16,12 +16,16 @@
  * its top edge (an arrow shows it), or the rest would lie flat. */
 #define TIMES_LOWEST 12
 #define DECADE 10
+#define LIMIT_REACH 1.35
 
 struct curves {
 	struct line_series series[SERIES_MAX];
 	struct line_point point[SERIES_MAX][POINTS_MAX];
 	struct line_mark mark[SERIES_MAX][3];
 	char note[SERIES_MAX][24];
+	struct line_limit limit[SERIES_MAX];
+	char limit_text[SERIES_MAX][64];
+	size_t limits;
 	size_t count, focus;
 	double max[SERIES_MAX]; /* of each series, for shares */
 	double x_max, y_min, y_max;
@@ -79,8 +83,46 @@ static void add_marks(struct curves *cs, size_t at, const struct m_series *s)
 	ls->marks = 3;
 }
 
-static void add_series(struct ui *ui, const struct m_run *run,
-		       const struct m_series *s, struct curves *cs)
+/* "limit 41.2k (drives, W 5.06)": where it ends, and what follows it. */
+static void add_limit(const struct scene *scene, struct curves *cs, size_t at,
+		      const struct m_series *s)
+{
+	struct line_limit *ll = &cs->limit[cs->limits];
+	char *text = cs->limit_text[at], a[FMT_MAX], b[FMT_MAX];
+	struct series_limit l;
+	int n;
+
+	series_limit(scene->model, s, &l);
+	if (!isfinite(l.iops))
+		return;
+	n = snprintf(text, sizeof(cs->limit_text[at]), "limit %s (%s",
+		     fmt_k(a, l.iops), l.by_links ? "links" : "drives");
+	if (isfinite(l.amp))
+		snprintf(text + n, sizeof(cs->limit_text[at]) - (size_t)n,
+			 ", W %s%s)", fmt_3(b, l.amp),
+			 l.counted ? "" : " expected");
+	else if (isfinite(l.ios))
+		snprintf(text + n, sizeof(cs->limit_text[at]) - (size_t)n,
+			 ", %s I/Os a write)", fmt_3(b, l.ios));
+	else
+		snprintf(text + n, sizeof(cs->limit_text[at]) - (size_t)n, ")");
+	*ll = (struct line_limit) { l.iops, text, (unsigned)at };
+	cs->limits++;
+}
+
+/* What is a little beyond the curves is drawn, what is far an arrow. */
+static void limits_reach(struct curves *cs)
+{
+	const double most = cs->x_max * LIMIT_REACH;
+
+	for (size_t i = 0; i < cs->limits; i++)
+		if (cs->limit[i].x < most && cs->limit[i].x > cs->x_max)
+			cs->x_max = cs->limit[i].x;
+}
+
+static void add_series(struct ui *ui, const struct scene *scene,
+		       const struct m_run *run, const struct m_series *s,
+		       struct curves *cs)
 {
 	size_t at = cs->count++;
 	struct line_series *ls = &cs->series[at];
@@ -118,6 +160,7 @@ static void add_series(struct ui *ui, const struct m_run *run,
 	cs->max[at] = s->max_iops > 0 ? s->max_iops : 0;
 	if (ui->marks)
 		add_marks(cs, at, s);
+	add_limit(scene, cs, at, s);
 }
 
 static void add_overlay(const struct deck_overlay *o, struct curves *cs)
@@ -151,6 +194,9 @@ static void shares(struct curves *cs, size_t at)
 		cs->point[at][i].x *= 100 / max;
 	for (size_t i = 0; i < ls->marks && max > 0; i++)
 		cs->mark[at][i].x *= 100 / max;
+	for (size_t i = 0; i < cs->limits && max > 0; i++)
+		if (cs->limit[i].index == at)
+			cs->limit[i].x *= 100 / max;
 }
 
 static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
@@ -162,10 +208,11 @@ static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 	cs->focus = SIZE_MAX;
 	for (size_t i = 0; run && i < run->series_count; i++)
 		if (cs->count < SERIES_MAX)
-			add_series(ui, run, &run->series[i], cs);
+			add_series(ui, scene, run, &run->series[i], cs);
 	for (size_t i = 0; i < scene->overlays; i++)
 		if (cs->count < SERIES_MAX)
 			add_overlay(&scene->overlay[i], cs);
+	limits_reach(cs);
 	for (size_t i = 0; ui->share && i < cs->count; i++)
 		shares(cs, i);
 }
@@ -275,6 +322,8 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	chart.series = cs.series;
 	chart.count = cs.count;
 	chart.focus = cs.focus;
+	chart.limit = cs.limit;
+	chart.limits = cs.limits;
 	if (isfinite(cs.y_min))
 		line_chart_draw(c, plot, &chart);
 	else

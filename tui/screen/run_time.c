@@ -11,7 +11,7 @@
 #include "tui/chart/line.h"
 #include "tui/chart/spark.h"
 #include "tui/fmt.h"
-#include "tui/screen/run_parts.h"
+#include "tui/screen/vdisk_parts.h"
 
 #define COLUMNS_MAX 512
 
@@ -49,10 +49,24 @@ static int64_t column_length_us(const struct model *m)
 	return len < 500000 ? 500000 : len;
 }
 
+void time_axis(const struct model *m, int64_t now_us, int columns,
+	       struct time_axis *axis)
+{
+	const int64_t len = column_length_us(m);
+	int64_t last = now_us / len - 2;
+
+	/* Columns move as samples come, and between runs with the clock. */
+	if (m->strips && m->strip[m->strips - 1].t_us / len >= last)
+		last = m->strip[m->strips - 1].t_us / len;
+	*axis = (struct time_axis) { .len_us = len,
+				     .first = last - columns + 1,
+				     .count = columns };
+}
+
 static void columns_fill(const struct model *m, int64_t now_us, size_t want,
 			 struct columns *cs)
 {
-	int64_t len = column_length_us(m), last, first;
+	struct time_axis axis;
 
 	memset(cs, 0, sizeof(*cs));
 	cs->count = want > COLUMNS_MAX ? COLUMNS_MAX : want;
@@ -60,13 +74,9 @@ static void columns_fill(const struct model *m, int64_t now_us, size_t want,
 		cs->iops[i] = cs->p99[i] = cs->mean[i] = NAN;
 	if (!m->strips)
 		return;
-	last = m->strip[m->strips - 1].t_us / len;
-	/* Between samples time does not stand still: let it scroll on. */
-	if (now_us / len > last + 2)
-		last = now_us / len - 2;
-	first = last - (int64_t)cs->count + 1;
+	time_axis(m, now_us, (int)cs->count, &axis);
 	for (size_t i = 0; i < m->strips; i++) {
-		int64_t at = m->strip[i].t_us / len - first;
+		int64_t at = m->strip[i].t_us / axis.len_us - axis.first;
 
 		if (at >= 0 && at < (int64_t)cs->count)
 			column_add(cs, (size_t)at, &m->strip[i]);
@@ -124,14 +134,39 @@ static void strip_tall(const struct columns *cs, struct canvas *c,
 		   cs->p99, cs->count, p99.hi * 1000, ROLE_S4);
 }
 
+const struct m_vdisk *run_figures(const struct scene *scene,
+				  const struct m_run *run)
+{
+	const struct m_vdisk *v = NULL;
+	size_t series;
+
+	if (run && run_point(run, &series))
+		v = model_vdisk(scene->model, run->series[series].vdisk);
+	return v && vdisk_is_log(v) && v->strips ? v : NULL;
+}
+
+void run_figures_draw(struct ui *ui, const struct scene *scene,
+		      struct canvas *c, struct rect r)
+{
+	const struct m_vdisk *v = run_figures(scene, ui_run(ui, scene));
+	char title[MODEL_NAME + 16];
+
+	snprintf(title, sizeof(title), "%s over time", v->name);
+	vdisk_time_draw(scene, c, canvas_head(c, r, title), v);
+}
+
 void run_strip_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 		    struct rect r)
 {
+	const struct m_vdisk *v = run_figures(scene, ui_run(ui, scene));
 	static struct columns cs;
 
-	(void)ui;
 	if (r.h < 1 || r.w < 30)
 		return;
+	if (r.h == 1 && ui->figures && v) {
+		vdisk_time_line(scene, c, r, v);
+		return;
+	}
 	columns_fill(scene->model, scene->now_us,
 		     r.h > 1 ? (size_t)r.w - 7 : (size_t)r.w / 2 - 20, &cs);
 	if (r.h > 1)

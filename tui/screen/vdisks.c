@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * vDisks and their policies: a line a vDisk; below it the one under the cursor
- * with its members, and the policy editor.
+ * with what it holds, costs and does, and the policy editor.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,33 +10,47 @@
 #include "tui/chart/bars.h"
 #include "tui/fmt.h"
 #include "tui/screen/form.h"
-#include "tui/screen/screen.h"
+#include "tui/screen/vdisk_parts.h"
+
+#define WIDE 120 /* from here on there are columns for more */
+#define WIDEST 170
 
 static void heads(struct canvas *c, struct rect r)
 {
 	canvas_text(c, r.x + 2, r.y, ROLE_DIM, "vDisk");
-	canvas_right(c, r.x + 21, r.y, ROLE_DIM, "size");
-	canvas_text(c, r.x + 24, r.y, ROLE_DIM, "policy");
-	canvas_text(c, r.x + 34, r.y, ROLE_DIM, "RAID");
-	canvas_text(c, r.x + 46, r.y, ROLE_DIM, "state");
-	canvas_right(c, r.x + 74, r.y, ROLE_DIM, "may lose");
-	if (r.w >= 110) {
-		canvas_right(c, r.x + 85, r.y, ROLE_DIM, "stripe");
-		canvas_right(c, r.x + 94, r.y, ROLE_DIM, "space");
-		canvas_right(c, r.x + 107, r.y, ROLE_DIM, "write I/Os");
-		canvas_text(c, r.x + 111, r.y, ROLE_DIM, "layout");
-		canvas_right(c, r.x + 130, r.y, ROLE_DIM, "epoch");
+	if (r.w < WIDE) {
+		canvas_right(c, r.x + 17, r.y, ROLE_DIM, "size");
+		canvas_text(c, r.x + 18, r.y, ROLE_DIM, "RAID");
+		canvas_text(c, r.x + 29, r.y, ROLE_DIM, "layout");
+		canvas_text(c, r.x + 37, r.y, ROLE_DIM, "state");
+		canvas_right(c, r.x + 60, r.y, ROLE_DIM, "used");
+		canvas_right(c, r.x + 66, r.y, ROLE_DIM, "ratio");
+		canvas_right(c, r.x + 71, r.y, ROLE_DIM, "W");
+		canvas_right(c, r.x + 79, r.y, ROLE_DIM, "p99 ms");
+		return;
 	}
-}
-
-static bool moving(const struct m_vdisk *v)
-{
-	return !strcmp(v->state, "rebuilding") ||
-	       !strcmp(v->state, "migrating");
+	canvas_right(c, r.x + 24, r.y, ROLE_DIM, "size");
+	canvas_text(c, r.x + 26, r.y, ROLE_DIM, "policy");
+	canvas_text(c, r.x + 38, r.y, ROLE_DIM, "RAID");
+	canvas_text(c, r.x + 50, r.y, ROLE_DIM, "layout");
+	canvas_text(c, r.x + 64, r.y, ROLE_DIM, "state");
+	canvas_right(c, r.x + 93, r.y, ROLE_DIM, "used");
+	canvas_right(c, r.x + 99, r.y, ROLE_DIM, "free");
+	canvas_right(c, r.x + 105, r.y, ROLE_DIM, "ratio");
+	canvas_right(c, r.x + 110, r.y, ROLE_DIM, "W");
+	canvas_right(c, r.x + 119, r.y, ROLE_DIM, "p99 ms");
+	if (r.w < WIDEST)
+		return;
+	canvas_right(c, r.x + 129, r.y, ROLE_DIM, "may lose");
+	canvas_right(c, r.x + 138, r.y, ROLE_DIM, "log full");
+	canvas_right(c, r.x + 148, r.y, ROLE_DIM, "memory");
+	canvas_right(c, r.x + 158, r.y, ROLE_DIM, "stripe");
+	canvas_right(c, r.x + 166, r.y, ROLE_DIM, "epoch");
 }
 
 /* State is one word and one number. */
-static void draw_state(struct canvas *c, int x, int y, const struct m_vdisk *v)
+static void draw_state(struct canvas *c, int x, int y, const struct m_vdisk *v,
+		       bool wide)
 {
 	unsigned role = state_role(v->state);
 	char a[FMT_MAX];
@@ -45,10 +59,14 @@ static void draw_state(struct canvas *c, int x, int y, const struct m_vdisk *v)
 	x += 2 +
 	     canvas_fit(c, x + 2, y, 11, role, v->state[0] ? v->state : "-") +
 	     1;
-	if (moving(v) && isfinite(v->progress)) {
-		bar_draw(c, x, y, 5, v->progress, role);
-		canvas_printf(c, x + 5, y, ROLE_TEXT, " %s",
-			      fmt_pct(a, v->progress));
+	if (v->log.blocks_lost > 0 && !vdisk_moving(v)) {
+		canvas_text(c, x, y, ROLE_BAD | STYLE_BOLD, "LOST");
+	} else if (vdisk_moving(v) && isfinite(v->progress)) {
+		if (wide) {
+			bar_draw(c, x, y, 5, v->progress, role);
+			x += 6;
+		}
+		canvas_text(c, x, y, ROLE_TEXT, fmt_pct(a, v->progress));
 	} else if (!strcmp(v->state, "degraded")) {
 		int out = 0;
 
@@ -58,118 +76,110 @@ static void draw_state(struct canvas *c, int x, int y, const struct m_vdisk *v)
 	}
 }
 
-static void line(struct canvas *c, struct rect r, const struct m_vdisk *v,
-		 size_t domains)
+/* Of the newest point that was measured on it; NAN none. */
+static double p99_us(struct ui *ui, const struct model *m,
+		     const struct m_vdisk *v)
 {
-	struct policy_cost cost;
-	unsigned role;
+	for (size_t r = m->runs; r-- > 0;)
+		for (size_t s = m->run[r].series_count; s-- > 0;) {
+			const struct m_series *se = &m->run[r].series[s];
+
+			if (strcmp(se->vdisk, v->name) != 0)
+				continue;
+			for (size_t p = se->points; p-- > 0;) {
+				const struct point_stats *st =
+					ui_stats(ui, &m->run[r], &se->point[p]);
+
+				if (st && isfinite(st->latency.all.p99))
+					return st->latency.all.p99;
+			}
+		}
+	return NAN;
+}
+
+static double share_used(const struct m_vdisk *v)
+{
+	return v->log.blocks_mapped >= 0 && v->size_bytes > 0
+		       ? (double)v->log.blocks_mapped * 4096 /
+				 (double)v->size_bytes
+		       : NAN;
+}
+
+/* W: of the log layout counted; in place it has none, I/Os bind it. */
+static double amp_of(const struct m_vdisk *v, int64_t now_us)
+{
+	struct vdisk_now now;
+
+	vdisk_now(v, now_us, &now);
+	return now.amp.all;
+}
+
+static void line_wide(struct ui *ui, const struct scene *scene,
+		      struct canvas *c, struct rect r, const struct m_vdisk *v)
+{
+	const bool packs = v->compression[0] && strcmp(v->compression, "none");
 	char a[FMT_MAX];
 
-	canvas_fit(c, r.x + 2, r.y, 10, ROLE_TEXT, v->name);
-	canvas_right(c, r.x + 21, r.y, ROLE_TEXT,
-		     fmt_bytes(a, (double)v->size_bytes));
-	canvas_fit(c, r.x + 24, r.y, 9, ROLE_TEXT,
+	canvas_fit(c, r.x + 26, r.y, 11, ROLE_TEXT,
 		   v->policy[0] ? v->policy : "-");
-	canvas_fit(c, r.x + 34, r.y, 11, ROLE_TEXT,
+	canvas_fit(c, r.x + 38, r.y, 11, ROLE_TEXT,
 		   raid_text(a, v->raid, v->k, v->m));
-	draw_state(c, r.x + 46, r.y, v);
-	role = v->failures_left > 0 ? ROLE_TEXT : ROLE_WARN;
-	canvas_right(c, r.x + 74, r.y, role,
-		     v->failures_left < 0
-			     ? "-"
-			     : fmt_count(a, (double)v->failures_left));
-	if (r.w < 110)
+	canvas_printf(c, r.x + 50, r.y, ROLE_TEXT, "%s %s",
+		      v->layout[0] ? v->layout : "-",
+		      packs ? v->compression : "");
+	draw_state(c, r.x + 64, r.y, v, true);
+	canvas_right(c, r.x + 93, r.y, ROLE_TEXT, fmt_pct(a, share_used(v)));
+	canvas_right(c, r.x + 99, r.y,
+		     v->log.free_share < 0.01 ? ROLE_WARN : ROLE_TEXT,
+		     fmt_pct(a, v->log.free_share));
+	canvas_right(c, r.x + 105, r.y, ROLE_TEXT, fmt_3(a, v->log.ratio));
+	canvas_right(c, r.x + 110, r.y, ROLE_TEXT,
+		     fmt_3(a, amp_of(v, scene->now_us)));
+	canvas_right(c, r.x + 119, r.y, ROLE_TEXT,
+		     fmt_ms(a, p99_us(ui, scene->model, v)));
+	if (r.w < WIDEST)
 		return;
-	policy_cost(v->raid, v->ftt, domains, &cost);
-	canvas_right(c, r.x + 85, r.y, ROLE_DIM,
+	canvas_right(
+		c, r.x + 129, r.y, v->failures_left > 0 ? ROLE_TEXT : ROLE_WARN,
+		v->failures_left < 0 ? "-"
+				     : fmt_count(a, (double)v->failures_left));
+	canvas_right(c, r.x + 138, r.y, ROLE_DIM, fmt_pct(a, v->log.log_fill));
+	canvas_right(c, r.x + 148, r.y, ROLE_DIM,
+		     fmt_bytes(a, v->memory_bytes < 0
+					  ? NAN
+					  : (double)v->memory_bytes));
+	canvas_right(c, r.x + 158, r.y, ROLE_DIM,
 		     fmt_bytes(a, (double)v->stripe_unit_bytes));
-	snprintf(a, sizeof(a), "%.2fx", cost.space);
-	canvas_right(c, r.x + 94, r.y, ROLE_DIM, a);
-	canvas_right(c, r.x + 107, r.y, ROLE_DIM, fmt_count(a, cost.write_ios));
-	canvas_fit(c, r.x + 111, r.y, 10, ROLE_DIM, v->layout);
-	canvas_right(c, r.x + 130, r.y, ROLE_DIM,
+	canvas_right(c, r.x + 166, r.y, ROLE_DIM,
 		     v->epoch < 0 ? "-" : fmt_count(a, (double)v->epoch));
 }
 
-static void draw_members(struct canvas *c, struct rect r,
-			 const struct m_vdisk *v)
+static void line(struct ui *ui, const struct scene *scene, struct canvas *c,
+		 struct rect r, const struct m_vdisk *v)
 {
-	int x = r.x + 10, y = r.y;
+	char a[FMT_MAX];
 
-	canvas_text(c, r.x + 1, y, ROLE_DIM, "placed");
-	for (size_t i = 0; i < v->members && y < r.y + r.h; i++) {
-		const struct m_member *m = &v->member[i];
-		bool ok = !strcmp(m->state, "ok");
-		char text[192];
-		int w;
-
-		if (!strcmp(m->role, "witness"))
-			snprintf(text, sizeof(text), "%.16s:%.16s witness",
-				 m->domain, m->drive);
-		else
-			snprintf(text, sizeof(text), "%.16s:%.16s %s%d",
-				 m->domain, m->drive,
-				 v->raid == 1 ? "copy " : "member ", m->slot);
-		w = text_columns(text) + (ok ? 0 : text_columns(m->state) + 1);
-		if (x + w > r.x + r.w - 1) {
-			x = r.x + 10;
-			if (++y >= r.y + r.h)
-				return;
-		}
-		x += canvas_text(c, x, y, ok ? ROLE_TEXT : ROLE_DIM, text);
-		if (!ok)
-			x += canvas_printf(c, x, y, state_role(m->state), " %s",
-					   m->state);
-		x += 3;
+	if (r.w >= WIDE) {
+		canvas_fit(c, r.x + 2, r.y, 13, ROLE_TEXT, v->name);
+		canvas_right(c, r.x + 24, r.y, ROLE_TEXT,
+			     fmt_bytes(a, (double)v->size_bytes));
+		line_wide(ui, scene, c, r, v);
+		return;
 	}
-}
-
-static void draw_progress(struct canvas *c, struct rect r,
-			  const struct m_vdisk *v)
-{
-	char a[FMT_MAX], b[FMT_MAX], d[FMT_MAX];
-	double left = v->left_bytes / v->rate_bytes_s;
-
-	canvas_text(c, r.x + 1, r.y, ROLE_DIM,
-		    !strcmp(v->state, "migrating") ? "moving" : "rebuild");
-	bar_draw(c, r.x + 10, r.y, 24, v->progress, ROLE_WARN);
-	canvas_printf(c, r.x + 35, r.y, ROLE_TEXT, "%s",
-		      fmt_pct(a, v->progress));
-	canvas_printf(c, r.x + 42, r.y, ROLE_DIM, "%s at %s, %s left",
-		      fmt_bytes(a, v->left_bytes), fmt_rate(b, v->rate_bytes_s),
-		      fmt_span(d, left));
-}
-
-static void draw_detail(const struct scene *scene, struct canvas *c,
-			struct rect r, const struct m_vdisk *v)
-{
-	struct policy_cost cost;
-	char a[FMT_MAX], b[FMT_MAX];
-	int rows = (int)v->members * 18 / (r.w - 11) + 1;
-
-	r = canvas_head(c, r, v->name);
-	policy_cost(v->raid, v->ftt, scene->model->domains, &cost);
-	canvas_text(c, r.x + 1, r.y, ROLE_DIM, "policy");
-	canvas_printf(c, r.x + 10, r.y++, ROLE_TEXT,
-		      "%s%s%s, may lose %d, stripe %s", v->policy,
-		      v->policy[0] ? ": " : "",
-		      raid_text(a, v->raid, v->k, v->m), v->ftt,
-		      fmt_bytes(b, (double)v->stripe_unit_bytes));
-	canvas_text(c, r.x + 1, r.y, ROLE_DIM, "costs");
-	canvas_printf(c, r.x + 10, r.y++, ROLE_TEXT,
-		      "%.2f bytes on drives a byte, %.0f drive I/Os a small "
-		      "write",
-		      cost.space, cost.write_ios);
-	rows = rows > 4 ? 4 : rows;
-	draw_members(c, (struct rect) { r.x, r.y, r.w, rows }, v);
-	r.y += rows;
-	if (moving(v))
-		draw_progress(c, r, v), r.y++;
-	if (v->reason[0]) {
-		canvas_text(c, r.x + 1, r.y, ROLE_DIM, "because");
-		canvas_fit(c, r.x + 10, r.y, r.w - 11, state_role(v->state),
-			   v->reason);
-	}
+	canvas_fit(c, r.x + 2, r.y, 7, ROLE_TEXT, v->name);
+	canvas_right(c, r.x + 17, r.y, ROLE_TEXT,
+		     fmt_bytes(a, (double)v->size_bytes));
+	canvas_fit(c, r.x + 18, r.y, 10, ROLE_TEXT,
+		   raid_text(a, v->raid, v->k, v->m));
+	canvas_fit(c, r.x + 29, r.y, 7, ROLE_TEXT,
+		   v->layout[0] ? v->layout : "-");
+	draw_state(c, r.x + 37, r.y, v, false);
+	canvas_right(c, r.x + 60, r.y, ROLE_TEXT, fmt_pct(a, share_used(v)));
+	canvas_right(c, r.x + 66, r.y, ROLE_TEXT, fmt_3(a, v->log.ratio));
+	canvas_right(c, r.x + 71, r.y, ROLE_TEXT,
+		     fmt_3(a, amp_of(v, scene->now_us)));
+	canvas_right(c, r.x + 79, r.y, ROLE_TEXT,
+		     fmt_ms(a, p99_us(ui, scene->model, v)));
 }
 
 /* ---- the large screen: where everything stands --------------------------- */
@@ -231,6 +241,30 @@ static void draw_large(struct ui *ui, const struct scene *scene,
 	run_chart_draw(ui, scene, c, r);
 }
 
+/* Its lines, its figures over time, and what there is room for besides. */
+static void draw_chosen(struct ui *ui, const struct scene *scene,
+			struct canvas *c, struct rect r,
+			const struct m_vdisk *v)
+{
+	int rows = vdisk_detail_draw(scene, c, r, v);
+
+	r.y += rows;
+	r.h -= rows;
+	if (vdisk_is_log(v) && r.h > 2) {
+		rows = 1 + vdisk_time_rows(v);
+		rows = r.h < rows ? r.h : rows;
+		vdisk_time_draw(
+			scene, c,
+			canvas_head(c, (struct rect) { r.x, r.y, r.w, rows },
+				    "over time"),
+			v);
+		r.y += rows;
+		r.h -= rows;
+	}
+	if (r.h > 10)
+		draw_large(ui, scene, c, r);
+}
+
 static void vdisks_draw(struct ui *ui, const struct scene *scene,
 			struct canvas *c, struct rect body)
 {
@@ -245,7 +279,7 @@ static void vdisks_draw(struct ui *ui, const struct scene *scene,
 	for (int i = 0; i < cur->rows && cur->top + i < cur->count; i++) {
 		struct rect row = { body.x, l.list.y + 1 + i, body.w, 1 };
 
-		line(c, row, &m->vdisk[cur->top + i], m->domains);
+		line(ui, scene, c, row, &m->vdisk[cur->top + i]);
 		row_mark(c, row, cur->top + i == cur->at);
 	}
 	if (!cur->count)
@@ -253,18 +287,14 @@ static void vdisks_draw(struct ui *ui, const struct scene *scene,
 			    "no vDisk yet: [n] makes one");
 	detail = form = l.detail;
 	if (ui->form.open) {
-		form.h = detail.h < 10 ? detail.h : 10;
+		form.h = detail.h < 11 ? detail.h : 11;
 		form.y += detail.h - form.h;
 		detail.h -= form.h;
 		form_draw(ui, scene, c, form);
 	}
 	canvas_clip(c, detail);
 	if (cur->count)
-		draw_detail(scene, c, detail, &m->vdisk[cur->at]);
-	if (cur->count && detail.h > 18)
-		draw_large(ui, scene, c,
-			   (struct rect) { detail.x, detail.y + 8, detail.w,
-					   detail.h - 8 });
+		draw_chosen(ui, scene, c, detail, &m->vdisk[cur->at]);
 	c->clip = old;
 }
 
@@ -284,7 +314,7 @@ static const char *vdisks_selected(const struct ui *ui,
 const struct screen screen_vdisks = {
 	.name = "vdisks",
 	.title = "vDisks",
-	.page = "iodeck-policy(7)",
+	.page = "iodeck-vdisk(5)",
 	.draw = vdisks_draw,
 	.cursor = vdisks_cursor,
 	.key = form_key,

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The most a series can come to, against values worked out by hand from the
+ * formulas of iodeck-vdisk(5). Why: a limit drawn in the wrong place makes a
+ * fast drive of a slow one.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/analysis/analysis.h"
+
+#define LOG_HEAD (1.0 / 32) /* of a record of 32 blocks, a block */
+#define STRIPED (1 + 24.0 / 4096)
+
+struct made {
+	struct model model;
+	struct m_vdisk vdisk;
+	struct m_series series;
+	struct m_point point[2];
+};
+
+/* Six drives of 3,000 IOPS and 150 MB/s; one point of 8 KiB, 70/30. */
+static void make(struct made *m, const char *layout, int k, int parity)
+{
+	*m = (struct made) {
+		.series = { .k = k,
+			    .m = parity,
+			    .drives = 6,
+			    .size_bytes = 100ll << 30,
+			    .stripe_unit_bytes = 65536,
+			    .drive_shape = { .set = true,
+					     .rate_bytes_s = 150e6,
+					     .rate_iops = 3000,
+					     .latency_us = 50 } },
+		.point = { { .read = { .ops = 700, .bytes = 700 * 8192 },
+			     .write = { .ops = 300, .bytes = 300 * 8192 },
+			     .ratio = NAN } },
+	};
+	strcpy(m->series.layout, layout);
+	strcpy(m->series.vdisk, "db");
+	strcpy(m->vdisk.name, "db");
+	m->vdisk.log.victim_live = NAN;
+	m->model.vdisk = &m->vdisk;
+	m->model.vdisks = 1;
+	m->series.point = m->point;
+	m->series.points = 1;
+}
+
+static struct series_limit limit_of(struct made *m)
+{
+	struct series_limit l;
+
+	series_limit(&m->model, &m->series, &l);
+	return l;
+}
+
+static void near(double is, double should)
+{
+	if (!(fabs(is / should - 1) < 1e-6))
+		fail_msg("%.6f is not %.6f", is, should);
+}
+
+/* Each I/O takes a turn of 1/3000 s: 0.7 reads, and 0.3 writes of six. */
+static void test_inplace_iops(void **state)
+{
+	struct made m;
+	struct series_limit l;
+
+	(void)state;
+	make(&m, "inplace", 4, 2);
+	l = limit_of(&m);
+	near(l.iops, 6 * 3000 / (0.7 + 0.3 * 6));
+	near(l.ios, 6);
+	assert_true(isnan(l.amp));
+	assert_false(l.by_links);
+	make(&m, "inplace", 1, 1); /* copies: nothing is read */
+	m.series.drives = 2;
+	near(limit_of(&m).iops, 2 * 3000 / (0.7 + 0.3 * 2));
+}
+
+/* Where bytes take longer than a turn; and what whole stripes spare. */
+static void test_inplace_bytes(void **state)
+{
+	const double unit_s = 65536 / 150e6;
+	struct made m;
+	struct series_limit l;
+
+	(void)state;
+	make(&m, "inplace", 4, 2);
+	m.point[0].read = (struct m_dir) { 0 };
+	m.point[0].write.bytes = 300ll * 2 * 65536; /* two units: the other
+						       two are read */
+	l = limit_of(&m);
+	near(l.iops, 6 / ((2 + 4) * unit_s));
+	near(l.ios, 6);
+	m.point[0].write.bytes = 300ll * 4 * 65536;
+	l = limit_of(&m);
+	near(l.iops, 6 / (6 * unit_s));
+	near(l.ios, 6);
+}
+
+/* Nothing counted yet: the formula, W of RAID-5 4+1 without cleaning. */
+static void test_log_expected(void **state)
+{
+	struct made m;
+	struct series_limit l;
+	double w;
+
+	(void)state;
+	make(&m, "log", 4, 1);
+	m.series.drive_shape.rate_iops = NAN;
+	m.point[0].read = (struct m_dir) { 0 };
+	m.point[0].write.bytes = 300 * 4096;
+	l = limit_of(&m);
+	w = 2 * (1 + LOG_HEAD) * (1 + 12.0 / 4096 / 0.02) + 1.25 * STRIPED;
+	near(l.amp, w);
+	near(l.iops, 6 * 150e6 / (4096 * w));
+	assert_false(l.counted);
+	/* A vDisk of 1 GiB has a log of an eighth of it. */
+	m.series.size_bytes = 1ll << 30;
+	w = 2 * (1 + LOG_HEAD) * (1 + 12.0 / 4096 * 8) + 1.25 * STRIPED;
+	near(limit_of(&m).amp, w);
+	/* Whole stripes go past the log. */
+	m.point[0].write.bytes = 300ll << 20;
+	l = limit_of(&m);
+	near(l.amp, 1.25 * STRIPED);
+	near(l.iops, 6 * 150e6 / (1048576 * 1.25 * STRIPED));
+}
+
+/* Counted bytes decide, also how short records are. */
+static void test_log_counted(void **state)
+{
+	struct made m;
+	struct series_limit l;
+	double heads, turn = 1.0 / 3000, write_s;
+
+	(void)state;
+	make(&m, "log", 4, 1);
+	m.point[0].read = (struct m_dir) { 0 };
+	m.point[0].write.bytes = 300 * 4096;
+	m.point[0].written_s = 4;
+	/* a block a record: 8 KiB on two drives, one of them head */
+	m.point[0].written = (struct m_written) { .user = 4096000,
+						  .stored = 4096000,
+						  .log = 4 * 4096000,
+						  .destage = 5120000 };
+	l = limit_of(&m);
+	assert_true(l.counted);
+	near(l.amp, 5.25);
+	heads = 2 * turn; /* two turns a write, longer than 8 KiB take */
+	write_s = heads + 1.25 * 4096 / 150e6;
+	near(l.iops, 6 / write_s);
+	/* what the cleaner moves it reads, with what is dead beside it */
+	m.point[0].written.clean = 5120000;
+	m.vdisk.log.victim_live = 0.5;
+	write_s += 1.25 * 4096 / 150e6 + 2 * 4096 / 150e6;
+	l = limit_of(&m);
+	near(l.iops, 6 / write_s);
+	near(l.amp, 6.5);
+	/* a rebuild is no user's */
+	m.point[0].written.rebuild = 100000000;
+	near(limit_of(&m).amp, 6.5);
+	/* too short to count */
+	m.point[0].written_s = 1;
+	assert_false(limit_of(&m).counted);
+}
+
+/* What compresses takes fewer bytes, also read. */
+static void test_log_read(void **state)
+{
+	struct made m;
+
+	(void)state;
+	make(&m, "log", 4, 2);
+	m.series.drive_shape.rate_iops = NAN;
+	m.point[0].write = (struct m_dir) { 0 };
+	near(limit_of(&m).iops, 6 * 150e6 / 8192);
+	m.point[0].ratio = 2;
+	near(limit_of(&m).iops, 6 * 150e6 / 4096);
+	assert_true(isnan(limit_of(&m).amp)); /* nobody wrote */
+}
+
+/* Each direction of a link for itself. */
+static void test_links(void **state)
+{
+	struct made m;
+	struct series_limit l;
+
+	(void)state;
+	make(&m, "inplace", 4, 2);
+	m.series.link = (struct m_shape) { .set = true,
+					   .rate_bytes_s = 10e6,
+					   .rate_iops = NAN };
+	l = limit_of(&m);
+	assert_true(l.by_links);
+	/* 0.7 reads and three of 0.3 writes come; three of 0.3 go */
+	near(l.iops, 6 * 10e6 / ((0.7 + 0.9) * 8192));
+}
+
+static void test_unknown(void **state)
+{
+	struct made m;
+
+	(void)state;
+	make(&m, "inplace", 4, 2);
+	m.series.drives_differ = true;
+	assert_true(isnan(limit_of(&m).iops));
+	make(&m, "inplace", 4, 2);
+	m.series.drive_shape.set = false;
+	assert_true(isnan(limit_of(&m).iops));
+	make(&m, "inplace", 4, 2);
+	m.series.points = 0;
+	assert_true(isnan(limit_of(&m).iops));
+	make(&m, "", 4, 2); /* a session of before layouts had names */
+	assert_true(isnan(limit_of(&m).iops));
+	make(&m, "inplace", 4, 2);
+	m.series.drives = -1;
+	assert_true(isnan(limit_of(&m).iops));
+}
+
+/* The newest point that has both decides. */
+static void test_point(void **state)
+{
+	struct made m;
+
+	(void)state;
+	make(&m, "log", 4, 1);
+	m.series.points = 2;
+	m.point[1] = m.point[0];
+	m.point[0].written_s = 4;
+	m.point[0].written = (struct m_written) { .user = 4096000,
+						  .stored = 4096000,
+						  .log = 4 * 4096000 };
+	near(limit_of(&m).amp, 4);
+	m.point[1].written = m.point[0].written;
+	m.point[1].written.log *= 2;
+	m.point[1].written_s = 2;
+	near(limit_of(&m).amp, 8);
+}
+
+static void test_policy(void **state)
+{
+	struct series_limit l;
+
+	(void)state;
+	policy_limit("log", 4, 2, &l);
+	assert_float_equal(l.amp, 5.06, 0.005);
+	assert_true(isnan(l.ios));
+	policy_limit("inplace", 4, 2, &l);
+	near(l.ios, 6);
+	assert_true(isnan(l.amp));
+	policy_limit("log", 0, -1, &l);
+	assert_true(isnan(l.amp) && isnan(l.ios));
+}
+
+static void test_written(void **state)
+{
+	struct m_vdisk_strip strip[4] = { 0 };
+	struct m_vdisk v = { .strip = strip, .strips = 4 };
+	struct m_written w;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		strip[i].t_us = (i + 1) * 1000000;
+		strip[i].len_us = 1000000;
+		strip[i].written.clean = 100;
+		strip[i].written.user = i;
+	}
+	near(vdisk_written(&v, 4000000, 3000000, &w), 3);
+	assert_int_equal(w.clean, 300);
+	assert_int_equal(w.user, 6);
+	/* quiet since: the rest of the span is known too */
+	near(vdisk_written(&v, 13000000, 10000000, &w), 10);
+	assert_int_equal(w.clean, 100);
+	assert_true(vdisk_written(&v, 100000000, 10000000, &w) == 0);
+	v.strips = 0;
+	assert_true(vdisk_written(&v, 4000000, 3000000, &w) == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inplace_iops),
+		cmocka_unit_test(test_inplace_bytes),
+		cmocka_unit_test(test_log_expected),
+		cmocka_unit_test(test_log_counted),
+		cmocka_unit_test(test_log_read),
+		cmocka_unit_test(test_links),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_point),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
