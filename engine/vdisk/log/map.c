@@ -127,24 +127,39 @@ void block_put(struct vlog *v, struct block *b)
 	if (--b->refs)
 		return;
 	id_assert(!b->linked);
-	for (unsigned i = 0; i < b->grans; i++)
+	/* Last first, so that they come out again side by side. */
+	for (unsigned i = b->grans; i-- > 0;)
 		m->gran_free[m->grans_left++] = b->gran[i];
 	slab_put(&m->block_slab, b);
 }
 
+/* Granules from i on that lie side by side. */
+static unsigned grans_together(const struct block *b, unsigned i)
+{
+	unsigned n = 1;
+
+	while (i + n < b->grans && b->gran[i + n] == b->gran[i] + n)
+		n++;
+	return n;
+}
+
 void block_fill(struct vlog *v, struct block *b, const uint8_t *stored)
 {
-	for (unsigned i = 0; i < b->grans; i++)
+	for (unsigned i = 0, n; i < b->grans; i += n) {
+		n = grans_together(b, i);
 		memcpy(v->map.gran_mem + (size_t)b->gran[i] * FMT_GRAN,
-		       stored + (size_t)i * FMT_GRAN, FMT_GRAN);
+		       stored + (size_t)i * FMT_GRAN, (size_t)n * FMT_GRAN);
+	}
 }
 
 void block_copy(const struct vlog *v, const struct block *b, uint8_t *stored)
 {
-	for (unsigned i = 0; i < b->grans; i++)
+	for (unsigned i = 0, n; i < b->grans; i += n) {
+		n = grans_together(b, i);
 		memcpy(stored + (size_t)i * FMT_GRAN,
 		       v->map.gran_mem + (size_t)b->gran[i] * FMT_GRAN,
-		       FMT_GRAN);
+		       (size_t)n * FMT_GRAN);
+	}
 }
 
 /* Takes the caller's hold over. */
