@@ -25,9 +25,6 @@ struct run {
 	struct ureq *u;
 	struct batch batch;
 	struct lbuf *buf;
-	struct run *next;
-	uint64_t loc[RUN_BLOCKS]; /* of its blocks */
-	uint32_t crc[RUN_BLOCKS];
 	uint32_t first, blocks; /* in the request */
 	uint32_t seg;
 	uint32_t skip; /* bytes of buf before the first block */
@@ -39,6 +36,9 @@ struct run {
 	int result;
 	struct hedge hedge;
 	struct fetch fetch;
+	/* Written before they are read: not zeroed for each. */
+	uint64_t loc[RUN_BLOCKS]; /* of its blocks */
+	uint32_t crc[RUN_BLOCKS];
 	uint8_t stored[FMT_BLOCK];
 };
 
@@ -305,7 +305,7 @@ static unsigned run_gather(const struct vlog *v, const struct ureq *u,
 static bool run_start(struct vlog *v, struct ureq *u)
 {
 	struct reads *rd = v->reads;
-	struct run *run = slab_get(&rd->run_slab);
+	struct run *run = slab_get_raw(&rd->run_slab);
 	const struct seg *s;
 	uint64_t off, last_off;
 	uint32_t len, skip;
@@ -313,6 +313,7 @@ static bool run_start(struct vlog *v, struct ureq *u)
 
 	if (!run)
 		return false;
+	memset(run, 0, offsetof(struct run, loc));
 	run->blocks = run_gather(v, u, run, RUN_BLOCKS);
 	run->buf = run->blocks > 1 ? lbuf_get(&rd->big) : NULL;
 	if (!run->buf) {

@@ -30,19 +30,26 @@ void slab_fini(struct slab *slab)
 	memset(slab, 0, sizeof(*slab));
 }
 
-void *slab_get(struct slab *slab)
+void *slab_get_raw(struct slab *slab)
 {
 	void *object = slab->free;
 
-	if (object) {
+	if (object)
 		memcpy(&slab->free, object, sizeof(slab->free));
-		memset(object, 0, slab->size);
-	} else if (slab->high < slab->count) {
+	else if (slab->high < slab->count)
 		object = slab_at(slab, slab->high++);
-	} else {
+	else
 		return NULL;
-	}
 	slab->used++;
+	return object;
+}
+
+void *slab_get(struct slab *slab)
+{
+	void *object = slab_get_raw(slab);
+
+	if (object)
+		memset(object, 0, slab->size);
 	return object;
 }
 

@@ -18,7 +18,8 @@ struct slab {
 
 int slab_init(struct slab *slab, size_t size, uint32_t count);
 void slab_fini(struct slab *slab);
-void *slab_get(struct slab *slab); /* zeroed; NULL: none left */
+void *slab_get(struct slab *slab);     /* zeroed; NULL: none left */
+void *slab_get_raw(struct slab *slab); /* as it was left */
 void slab_put(struct slab *slab, void *object);
 
 static inline uint32_t slab_left(const struct slab *slab)
