@@ -42,6 +42,17 @@ struct codec {
 	ZSTD_DCtx *zd;
 };
 
+/* zstd makes its tables, 67 KiB, at the first block: let that be now. */
+static bool zstd_ready(struct codec *c)
+{
+	static const uint8_t block[FMT_BLOCK];
+	uint8_t out[FMT_GRAN];
+
+	return c->zc && c->zd &&
+	       !ZSTD_isError(ZSTD_compressCCtx(c->zc, out, sizeof(out), block,
+					       FMT_BLOCK, ZSTD_LEVEL));
+}
+
 int codec_new(struct codec **out)
 {
 	struct codec *c = calloc(1, sizeof(*c));
@@ -51,7 +62,7 @@ int codec_new(struct codec **out)
 	c->lz4 = malloc((size_t)LZ4_sizeofState());
 	c->zc = ZSTD_createCCtx();
 	c->zd = ZSTD_createDCtx();
-	if (!c->lz4 || !c->zc || !c->zd) {
+	if (!c->lz4 || !zstd_ready(c)) {
 		codec_free(c);
 		return -ENOMEM;
 	}
