@@ -4,6 +4,9 @@
  */
 #include "engine/vdisk/layout.h"
 
+#include <string.h>
+#include <sys/random.h>
+
 static const struct vdisk_layout_ops *const layouts[] = {
 	[VDISK_INPLACE] = &vdisk_inplace,
 	[VDISK_LOG] = &vdisk_log,
@@ -99,4 +102,18 @@ const char *vdisk_codec_name(unsigned codec)
 	static const char *const names[] = { "none", "lz4", "zstd" };
 
 	return codec < array_len(names) ? names[codec] : "-";
+}
+
+void uuid_make(struct reactor *r, uint8_t uuid[16])
+{
+	uint64_t half[2];
+
+	if (reactor_kind(r) == REACTOR_SIM ||
+	    getrandom(uuid, 16, GRND_NONBLOCK) != 16) {
+		half[0] = rng_u64(reactor_rng(r));
+		half[1] = rng_u64(reactor_rng(r));
+		memcpy(uuid, half, 16);
+	}
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }

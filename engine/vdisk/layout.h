@@ -46,4 +46,7 @@ struct vdisk_head {
 
 extern const struct vdisk_layout_ops vdisk_inplace, vdisk_log;
 
+/* Random, of version 4; the reactor's own generator when it is simulated. */
+void uuid_make(struct reactor *r, uint8_t uuid[16]);
+
 #endif

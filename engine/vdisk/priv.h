@@ -22,6 +22,7 @@
 
 #include "engine/vdisk/ec.h"
 #include "engine/vdisk/label.h"
+#include "engine/vdisk/layout.h"
 #include "engine/vdisk/vdisk.h"
 
 /* ---- policy.c ------------------------------------------------------------ */
@@ -269,7 +270,6 @@ void quorum_open(struct vset *vs, void (*done)(struct vset *vs, int result));
 void quorum_commit(struct vset *vs); /* if there is something to */
 unsigned quorum_write_need(const struct vset *vs); /* m + 1 */
 unsigned quorum_read_need(const struct label *label);
-void uuid_make(struct reactor *r, uint8_t uuid[16]);
 
 /* ---- op.c ---------------------------------------------------------------- */
 int op_pools_init(struct vset *vs);

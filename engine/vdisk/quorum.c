@@ -31,7 +31,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "engine/vdisk/mutation.h"
 #include "engine/vdisk/priv.h"
@@ -44,20 +43,6 @@ unsigned quorum_write_need(const struct vset *vs)
 unsigned quorum_read_need(const struct label *label)
 {
 	return label->slots - label->policy.m;
-}
-
-void uuid_make(struct reactor *r, uint8_t uuid[16])
-{
-	uint64_t half[2];
-
-	if (reactor_kind(r) == REACTOR_SIM ||
-	    getrandom(uuid, 16, GRND_NONBLOCK) != 16) {
-		half[0] = rng_u64(reactor_rng(r));
-		half[1] = rng_u64(reactor_rng(r));
-		memcpy(uuid, half, 16);
-	}
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
-	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
 /* ---- one round over the members of a mask ------------------------------- */

@@ -196,30 +196,35 @@ void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 		.slot = rig->slot,
 		.slots = n,
 	};
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < DISKS_MAX; i++)
 		snprintf(rig->slot[i].domain, sizeof(rig->slot[i].domain),
 			 "n%u", i);
+}
+
+unsigned rig_disk_add(struct rig *rig, uint64_t bytes)
+{
+	struct disk *d = &rig->disk[rig->disks];
+
+	d->rig = rig;
+	d->bytes = bytes;
+	d->seen = calloc(1, bytes);
+	d->durable = calloc(1, bytes);
+	d->dirty = calloc(1, bytes / SECTOR);
+	d->bad = calloc(1, bytes / SECTOR);
+	return rig->disks++;
 }
 
 static void disks_make(struct rig *rig)
 {
 	const uint64_t bytes = vlog_member_bytes(&rig->spec);
 
-	for (unsigned i = 0; i < rig->n; i++) {
-		struct disk *d = &rig->disk[i];
-
-		d->rig = rig;
-		d->bytes = bytes;
-		d->seen = calloc(1, bytes);
-		d->durable = calloc(1, bytes);
-		d->dirty = calloc(1, bytes / SECTOR);
-		d->bad = calloc(1, bytes / SECTOR);
-	}
+	for (unsigned i = 0; i < rig->n; i++)
+		rig_disk_add(rig, bytes);
 }
 
 void rig_fini(struct rig *rig)
 {
-	for (unsigned i = 0; i < rig->n; i++) {
+	for (unsigned i = 0; i < rig->disks; i++) {
 		free(rig->disk[i].seen);
 		free(rig->disk[i].durable);
 		free(rig->disk[i].dirty);
@@ -243,8 +248,9 @@ static void opened(int result, const struct err *err, struct bdev *vd,
 
 static void slots_open(struct rig *rig)
 {
-	for (unsigned i = 0; i < rig->n; i++)
+	for (unsigned i = 0; i < rig->disks; i++)
 		rig->slot[i].bdev = disk_open(&rig->disk[i]);
+	rig->spec.slots = rig->disks;
 	rig->over = false;
 }
 
@@ -322,7 +328,7 @@ static void disk_crash(struct disk *d, bool power)
 void rig_crash(struct rig *rig, bool power)
 {
 	rig->dead = true;
-	for (unsigned i = 0; i < rig->n; i++) {
+	for (unsigned i = 0; i < rig->disks; i++) {
 		struct disk *d = &rig->disk[i];
 
 		for (struct disk_io *q = d->queue; q; q = q->next)
@@ -331,7 +337,7 @@ void rig_crash(struct rig *rig, bool power)
 	while (reactor_run_once(rig->r, 0))
 		;
 	/* What was in flight lies in the owner's buffers: first the drives. */
-	for (unsigned i = 0; i < rig->n; i++)
+	for (unsigned i = 0; i < rig->disks; i++)
 		disk_crash(&rig->disk[i], power);
 	if (rig->vd)
 		vlog_abandon(rig->vd);

@@ -10,7 +10,7 @@
 #include "engine/bdev/bdev.h"
 #include "engine/vdisk/log/log.h"
 
-#define DISKS_MAX 16
+#define DISKS_MAX 32
 #define SECTOR 512u
 
 struct disk_io {
@@ -39,7 +39,8 @@ struct rig {
 	struct reactor *r;
 	struct rng rng;
 	struct disk disk[DISKS_MAX];
-	unsigned n;
+	unsigned n;     /* members at creation */
+	unsigned disks; /* that there are: brought to each opening */
 	struct vlog_spec spec;
 	struct vdisk_slot slot[DISKS_MAX];
 	struct vlog_opening *opening;
@@ -64,6 +65,8 @@ int rig_open_sync(struct rig *rig);
 void rig_close_sync(struct rig *rig);
 /* The owner dies; power: what is not durable is kept in part only. */
 void rig_crash(struct rig *rig, bool power);
+/* One more disk, empty; its index. */
+unsigned rig_disk_add(struct rig *rig, uint64_t bytes);
 void disk_leave(struct disk *d);
 void disk_return(struct disk *d);
 void disk_unstick(struct disk *d); /* what is stuck fails */

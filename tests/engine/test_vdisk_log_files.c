@@ -415,7 +415,7 @@ static void a_full_disk_is_an_error_first(void **state)
 	unsigned acked = 0, i;
 	int rc = 0;
 
-	tmpfs_size(w, false, "26m");
+	tmpfs_size(w, false, "44m");
 	drives_open(w);
 	assert_int_equal(start(w, "db1", true), 0);
 	for (i = 0; !rc && i < 4 * array_len(version); i++) {

@@ -61,7 +61,8 @@ int cleaner_init(struct vlog *v)
 	v->cleaner = c;
 	c->victim = SEG_NONE;
 	c->u_victims = 0.5;
-	c->entry = calloc((size_t)v->n * unit_grans(v), sizeof(*c->entry));
+	c->entry = calloc((size_t)FMT_COMPS_MAX * unit_grans(v),
+			  sizeof(*c->entry));
 	return c->entry ? 0 : -ENOMEM;
 }
 
@@ -81,15 +82,25 @@ static double at_least(double x, double y)
 	return x > y ? x : y;
 }
 
+static double slots_least(const struct vlog *v)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].slots < least)
+			least = v->member[i].slots;
+	return least;
+}
+
 /* Small vDisks count in slots rather than in percent. */
 static double f_t(const struct vlog *v)
 {
-	return at_least(F_T, 3.0 / v->label.slots);
+	return at_least(F_T, 3.0 / slots_least(v));
 }
 
 static double f_hi(const struct vlog *v)
 {
-	return f_t(v) + at_least(F_HI - F_T, 2.0 / v->label.slots);
+	return f_t(v) + at_least(F_HI - F_T, 2.0 / slots_least(v));
 }
 
 void clean_credit(struct vlog *v, uint64_t grans)
@@ -204,13 +215,13 @@ static bool stripe_read(struct vlog *v)
 			return false;
 		}
 		if (i < s->k)
-			whole &= v->member[s->comp[i]].alive;
+			whole &= seg_unit_there(v, s, i);
 	}
 	c->have = 0;
 	batch_begin(&c->batch, NULL);
 	for (unsigned i = 0; i < seg_width(s); i++) {
 		/* Parity too, where a data unit is away. */
-		if (!v->member[s->comp[i]].alive || (i >= s->k && whole))
+		if (!seg_unit_there(v, s, i) || (i >= s->k && whole))
 			continue;
 		c->have |= 1u << i;
 		batch_io(v, &c->batch, s->comp[i], BDEV_READ, 0,
@@ -369,7 +380,7 @@ static bool block_move(struct vlog *v)
 		.lba = lba,
 		.loc = loc,
 		.crc = crc,
-		.bad = v->member[v->seg[c->victim].comp[loc_unit(loc)]].alive,
+		.bad = seg_unit_there(v, &v->seg[c->victim], loc_unit(loc)),
 		.stored = c->stored,
 		.done = block_fetched,
 	};

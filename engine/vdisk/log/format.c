@@ -74,8 +74,6 @@ static bool label_sane(const struct fmt_label *l)
 	    l->m + 1u > FMT_COPIES_MAX || l->k + l->m > (int)l->comps ||
 	    labels > l->comps || l->codec >= CODEC_COUNT)
 		return false;
-	if (l->m && l->k + l->m > 8)
-		return false;
 	if (!power_of_two(l->unit_bytes) || l->unit_bytes < 2 * FMT_BLOCK ||
 	    l->unit_bytes > 256 * FMT_GRAN || l->stripes < 1 ||
 	    l->stripes > 32 || l->zone_bytes % FMT_BLOCK ||
@@ -109,6 +107,79 @@ int fmt_label_check(const void *block, unsigned comp, uint64_t self)
 	if (!label_sane(&l) || comp >= l.comps)
 		return -EBADMSG;
 	return 0;
+}
+
+static bool content_sane(const struct fmt_content *c)
+{
+	const unsigned group =
+		2u * (c->group_m > c->group_was ? c->group_m : c->group_was) +
+		1;
+
+	if (!c->seq)
+		return c->area < 2;
+	return c->area < 2 && c->snap_len % FMT_PIECE == 0 &&
+	       c->lsn < 1ull << 44 && c->k && c->m < FMT_COPIES_MAX &&
+	       c->codec < CODEC_COUNT && c->comps <= FMT_COMPS_MAX &&
+	       c->k + c->m <= c->comps && group <= c->comps &&
+	       group <= 2 * FMT_COPIES_MAX - 1 && c->tolerates <= c->m;
+}
+
+int fmt_super_newest(const void *const block[2], const uint8_t vdisk[16],
+		     unsigned comp, struct fmt_super *super, unsigned *slot)
+{
+	int rc = -ENOENT;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct fmt_super s;
+
+		if (fmt_check(block[i], FMT_SUPERBLOCK, vdisk, comp,
+			      FMT_SUPER(i), sizeof(s), FMT_BLOCK))
+			continue;
+		memcpy(&s, block[i], sizeof(s));
+		if (!content_sane(&s.content) ||
+		    (!rc && s.serial < super->serial))
+			continue;
+		*super = s;
+		*slot = i;
+		rc = 0;
+	}
+	return rc;
+}
+
+int fmt_content_compare(const struct fmt_content *a,
+			const struct fmt_content *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	return 0;
+}
+
+bool fmt_config_same(const struct fmt_content *a, const struct fmt_content *b)
+{
+	if (a->comps != b->comps || a->raid != b->raid || a->k != b->k ||
+	    a->m != b->m || a->codec != b->codec || a->group_m != b->group_m ||
+	    a->group_was != b->group_was)
+		return false;
+	for (unsigned i = 0; i < a->comps; i++)
+		if (memcmp(a->seat[i].uuid, b->seat[i].uuid, 16) ||
+		    a->seat[i].slots != b->seat[i].slots)
+			return false;
+	return true;
+}
+
+static bool quorum(unsigned m, uint32_t mask)
+{
+	const unsigned need = MUT(QUORUM_1) ? 1 : m + 1;
+
+	mask &= (1u << (2 * m + 1)) - 1;
+	return (unsigned)__builtin_popcount(mask) >= need;
+}
+
+bool fmt_group_quorum(const struct fmt_content *c, uint32_t mask)
+{
+	return quorum(c->group_m, mask) && quorum(c->group_was, mask);
 }
 
 static uint32_t record_entries_len(const struct fmt_record *r)

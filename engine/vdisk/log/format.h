@@ -91,7 +91,25 @@ struct fmt_label {
 	struct fmt_member member[FMT_COMPS_MAX]; /* as created */
 };
 
-/* Accepted content: what a recovery starts from. Order by (epoch, seq). */
+/* A member, as the newest content knows it: a label is only who it was made
+ * as. */
+struct fmt_seat {
+	uint8_t uuid[16];
+	/* Segments with a lower id do not stand on it: it replaced the member
+	 * they were written to. */
+	uint64_t since;
+	uint32_t slots; /* of data */
+	uint32_t pad;
+	char domain[32], drive[32], component[64];
+};
+
+/*
+ * Accepted content: what a recovery starts from. Order by (epoch, seq). It
+ * holds the configuration too, so that there is one order for both.
+ *
+ * Two groups: while the metadata group is being moved, a content counts once
+ * on a quorum of each, and only what names both is looked for on both.
+ */
 struct fmt_content {
 	uint64_t epoch, seq; /* seq 0: nothing accepted here yet */
 	uint64_t log_epoch;  /* the log counts: zones of log_epoch ... */
@@ -100,10 +118,15 @@ struct fmt_content {
 	uint64_t snap_len;   /* bytes in the area */
 	uint32_t snap_crc;   /* of the crcs of its pieces */
 	uint8_t area, clean;
-	uint8_t raid, k, m, codec;
-	uint8_t pad[6];
+	uint8_t raid, k, m, codec; /* of what is written from now on */
+	uint8_t comps;
+	uint8_t group_m, group_was; /* groups: the first 2 x + 1 members */
+	uint8_t tolerates;          /* members away that it opens with */
+	uint8_t pad[2];
 	uint64_t seg_next; /* counter of segment ids, for people */
-	uint8_t uuid[FMT_COMPS_MAX][16]; /* the components that count */
+	/* Segments with a lower id may hold blocks of another codec. */
+	uint64_t codec_since;
+	struct fmt_seat seat[FMT_COMPS_MAX];
 };
 
 struct fmt_super {
@@ -218,7 +241,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian");
 _Static_assert(sizeof(struct fmt_head) == 48, "head");
 _Static_assert(sizeof(struct fmt_member) == 144, "member");
 _Static_assert(sizeof(struct fmt_label) <= FMT_BLOCK, "label");
-_Static_assert(sizeof(struct fmt_super) <= 512, "superblock: one sector");
+_Static_assert(sizeof(struct fmt_seat) == 160, "seat");
+_Static_assert(
+	sizeof(struct fmt_super) == 64 + 80 + 160 * FMT_COMPS_MAX,
+	"superblock: a block; torn, it is as if it had not been written");
 _Static_assert(sizeof(struct fmt_zone) == 104, "zone");
 _Static_assert(sizeof(struct fmt_record) == 88, "record");
 _Static_assert(sizeof(struct fmt_write) == 16, "write");
@@ -317,6 +343,21 @@ int fmt_check(const void *block, enum fmt_magic magic, const uint8_t *vdisk,
 
 /* As above, and that what they say of sizes and places is possible. */
 int fmt_label_check(const void *block, unsigned comp_or_any, uint64_t self);
+/*
+ * The newest sound of a component's two superblocks.
+ * slot  out: which
+ * -ENOENT: none is sound, which is not the same as one that holds nothing yet
+ * (content.seq 0).
+ */
+int fmt_super_newest(const void *const block[2], const uint8_t vdisk[16],
+		     unsigned comp, struct fmt_super *super, unsigned *slot);
+/* <0, 0, >0: order of contents. */
+int fmt_content_compare(const struct fmt_content *a,
+			const struct fmt_content *b);
+/* The same members, groups and policy. */
+bool fmt_config_same(const struct fmt_content *a, const struct fmt_content *b);
+/* The members that `mask` holds are a quorum of both groups. */
+bool fmt_group_quorum(const struct fmt_content *c, uint32_t mask);
 /*
  * A record at offset `pos` of a zone, with `room` bytes from it to the zone's
  * end. The payload's checksum is apart: there may be less than all of it.

@@ -84,7 +84,11 @@ static void front_replace(struct bdev *vdisk, unsigned index,
 			  const struct vdisk_slot *slot, vdisk_done_fn *done,
 			  void *arg)
 {
-	vlog_member_return(vdisk, index, slot->bdev, done, arg);
+	if (slot->bdev)
+		vlog_replace(vdisk, index, slot, done, arg);
+	else
+		answer_later(vdisk, done, arg, -EINVAL,
+			     "a component must be given");
 }
 
 static void front_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
@@ -172,54 +176,65 @@ static void probe_done(struct io *io)
 	*(bool *)io->arg = true;
 }
 
-/* The newest content that stands there, else what it was made with. */
-static void probe_content(const uint8_t *front, const struct fmt_label *l,
-			  struct vdisk_label_facts *facts)
+static void member_place(struct vdisk_slot *slot, const char *domain,
+			 const char *drive, const char *component)
 {
-	const struct fmt_super *best = NULL;
-
-	for (unsigned s = 0; s < 2; s++) {
-		const struct fmt_super *super =
-			(const void *)(front + FMT_SUPER(s));
-
-		if (!fmt_check(super, FMT_SUPERBLOCK, l->head.vdisk,
-			       l->head.comp, FMT_SUPER(s), sizeof(*super),
-			       FMT_BLOCK) &&
-		    (!best || super->serial > best->serial))
-			best = super;
-	}
-	facts->policy = (struct vdisk_policy) {
-		.raid = l->raid, .k = l->k, .m = l->m, .codec = l->codec
-	};
-	if (best) {
-		facts->epoch = best->content.epoch;
-		facts->policy.raid = best->content.raid;
-		facts->policy.k = best->content.k;
-		facts->policy.m = best->content.m;
-		facts->policy.codec = best->content.codec;
-	}
-	facts->policy.layout = VDISK_LOG;
-	facts->policy.stripe_unit_bytes = l->unit_bytes;
+	memcpy(slot->domain, domain, sizeof(slot->domain));
+	memcpy(slot->drive, drive, sizeof(slot->drive));
+	memcpy(slot->component, component, sizeof(slot->component));
+	slot->role = MEMBER_DATA;
 }
 
-static void facts_fill(const uint8_t *front, const struct fmt_label *l,
-		       struct vdisk_label_facts *facts)
+/* What it was made as ... */
+static void facts_of_label(const struct fmt_label *l,
+			   struct vdisk_label_facts *facts)
 {
-	memset(facts, 0, sizeof(*facts));
 	memcpy(facts->cluster, l->cluster, sizeof(facts->cluster));
 	memcpy(facts->name, l->name, sizeof(facts->name));
 	memcpy(facts->uuid, l->head.vdisk, sizeof(facts->uuid));
 	facts->size_bytes = l->size_blocks * FMT_BLOCK;
 	facts->slots = l->comps;
-	for (unsigned i = 0; i < l->comps; i++) {
-		struct vdisk_slot *slot = &facts->slot[i];
+	facts->policy =
+		(struct vdisk_policy) { .raid = l->raid,
+					.k = l->k,
+					.m = l->m,
+					.codec = l->codec,
+					.layout = VDISK_LOG,
+					.stripe_unit_bytes = l->unit_bytes };
+	for (unsigned i = 0; i < l->comps; i++)
+		member_place(&facts->slot[i], l->member[i].domain,
+			     l->member[i].drive, l->member[i].component);
+}
 
-		memcpy(slot->domain, l->member[i].domain, 32);
-		memcpy(slot->drive, l->member[i].drive, 32);
-		memcpy(slot->component, l->member[i].component, 64);
-		slot->role = MEMBER_DATA;
-	}
-	probe_content(front, l, facts);
+/* ... and what it has accepted since. */
+static void facts_of_content(const struct fmt_content *c,
+			     struct vdisk_label_facts *facts)
+{
+	facts->epoch = c->epoch;
+	facts->policy.raid = c->raid;
+	facts->policy.k = c->k;
+	facts->policy.m = c->m;
+	facts->policy.codec = c->codec;
+	facts->slots = c->comps;
+	for (unsigned i = 0; i < c->comps; i++)
+		member_place(&facts->slot[i], c->seat[i].domain,
+			     c->seat[i].drive, c->seat[i].component);
+}
+
+static void facts_fill(const uint8_t *front, const struct fmt_label *l,
+		       struct vdisk_label_facts *facts)
+{
+	const void *const block[2] = { front + FMT_SUPER(0),
+				       front + FMT_SUPER(1) };
+	struct fmt_super super;
+	unsigned slot;
+
+	memset(facts, 0, sizeof(*facts));
+	facts_of_label(l, facts);
+	if (!fmt_super_newest(block, l->head.vdisk, l->head.comp, &super,
+			      &slot) &&
+	    super.content.seq)
+		facts_of_content(&super.content, facts);
 }
 
 static int probe_take(struct bdev *component, const uint8_t *front,

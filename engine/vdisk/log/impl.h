@@ -40,12 +40,11 @@
 #include "engine/vdisk/layout.h"
 #include "engine/vdisk/log/codec.h"
 #include "engine/vdisk/log/format.h"
-#include "engine/vdisk/log/lat.h"
 #include "engine/vdisk/log/log.h"
+#include "engine/vdisk/log/member.h"
 #include "engine/vdisk/log/mut.h"
 #include "engine/vdisk/log/slab.h"
 
-#define IO_TIMEOUT_NS (5 * SEC_NS)
 #define RECS 24         /* records known; users may hold all but */
 #define RECS_RESERVED 8 /* of them for COMMIT and SEAL */
 #define RECS_INFLIGHT 4
@@ -54,89 +53,6 @@
 #define COW_LEAVES_MIN 4096u /* more than one record can change */
 
 struct vlog;
-
-/* ---- buffers and member I/O (member.c) ----------------------------- */
-
-struct lbuf {
-	uint8_t *data;
-	uint32_t refs;
-	bool clean; /* zeroed once */
-	struct bufpool *pool;
-	struct lbuf *next;
-};
-
-struct bufpool {
-	struct reactor *r;
-	uint32_t len, count, used;
-	struct lbuf *all, *free;
-};
-
-int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
-		 uint32_t count);
-void bufpool_fini(struct bufpool *p);
-struct lbuf *lbuf_get(struct bufpool *p); /* NULL: none left */
-void lbuf_put(struct lbuf *buf);          /* takes NULL */
-
-/*
- * I/Os that end together. done() runs when the last has ended, or, with no
- * done, the pump is kicked. failed and ok hold bits of members.
- */
-struct batch {
-	unsigned out;
-	uint32_t failed, ok;
-	bool each; /* the pump is kicked by each that ends */
-	void (*done)(struct batch *b);
-};
-
-struct lio {
-	struct io io;
-	struct vlog *v;
-	struct batch *batch; /* NULL: given up, its member is lost */
-	struct lbuf *buf;
-	struct lio *next, *prev; /* of its member, oldest first */
-	uint64_t start_ns;
-	uint8_t member;
-	bool keep; /* its failure does not lose the member */
-};
-
-void batch_begin(struct batch *b, void (*done)(struct batch *b));
-/* Adds an I/O; write failures lose the member, read failures do not. */
-void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
-	      unsigned flags, uint64_t off, struct lbuf *buf, uint32_t buf_off,
-	      uint32_t len);
-void batch_end(struct vlog *v, struct batch *b);
-/* What is still out (reads alone) is nobody's any more. */
-void batch_leave(struct vlog *v, struct batch *b);
-static inline bool batch_over(const struct batch *b)
-{
-	return b->out == 0;
-}
-
-struct member {
-	struct bdev *bdev; /* NULL: away */
-	bool alive;        /* reads and writes may go there */
-	bool learned;      /* super is what its superblocks say */
-	struct fmt_super super;
-	unsigned super_slot; /* of the newest */
-	struct vdisk_slot facts;
-	uint8_t uuid[16];
-	uint64_t *zone_used, *slot_used; /* bitmaps */
-	uint32_t zones_free, slots_free;
-	struct lio *first, *last;
-	unsigned out;               /* I/Os */
-	uint64_t read_ns, hedge_ns; /* a small read takes; is late after */
-	struct lat reads;
-	int why;          /* it was lost */
-	const char *note; /* that, in words of its own, or NULL */
-	uint64_t lost_ns;
-};
-
-void member_lost(struct vlog *v, unsigned member, int why);
-/* It is in service, and the vDisk goes on without. */
-bool member_dispensable(const struct vlog *v, unsigned member);
-unsigned member_alive_count(const struct vlog *v);
-void member_watch(struct vlog *v);
-int member_space_init(struct vlog *v, struct member *m);
 
 /* ---- map and undestaged blocks (map.c) ----------------------------- */
 
@@ -237,7 +153,10 @@ unsigned seg_k_now(const struct vlog *v); /* k' */
 double seg_free_share(const struct vlog *v);
 bool seg_space_low(const struct vlog *v);       /* users must wait */
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
-const struct ec *seg_ec(struct vlog *v, unsigned k, unsigned m);
+/* The code for segments of this shape; it has been asked for before. */
+const struct ec *seg_ec(const struct vlog *v, unsigned k, unsigned m);
+/* From now on there may be segments of this shape. -ENOMEM. */
+int seg_ec_need(struct vlog *v, unsigned k, unsigned m);
 static inline unsigned seg_width(const struct seg *s)
 {
 	return s->k + s->m;
@@ -480,7 +399,6 @@ uint64_t member_load(const struct vlog *v, unsigned member);
 /* ---- metadata group (meta.c, snap.c) ------------------------------- */
 
 static inline unsigned meta_group(const struct vlog *v);
-unsigned meta_quorum(const struct vlog *v);
 void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v));
 void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result));
 /* Snapshot and superblocks; done() once a content of this call or later is
@@ -515,6 +433,9 @@ struct meta {
 	struct lbuf *super[FMT_COMPS_MAX];
 	uint32_t pieces;
 	uint64_t retry_ns;
+	/* Changes of the configuration: how many there were when the content
+	 * in work was filled, and the last that was committed. */
+	uint64_t config, config_committed;
 };
 
 enum snap_phase { SNAP_SEGS, SNAP_LEAVES, SNAP_BLOCKS, SNAP_END, SNAP_OVER };
@@ -550,17 +471,21 @@ struct vlog {
 	enum vlog_state state;
 	struct fmt_label label; /* what all components agree on */
 	uint32_t crc_seed;
-	unsigned n, k, m, codec;
+	unsigned n, k, m, codec; /* what is written follows these */
 	uint8_t raid;
 	uint8_t uuid[16]; /* of the vDisk */
+	/* What contents from now on say of members, groups and policy; ahead of
+	 * the above while a change is being committed. */
+	struct fmt_content conf;
+	uint64_t conf_changes;
 	struct member member[FMT_COMPS_MAX];
 	struct slab lio_slab;
 	unsigned lios_out, closing_members;
 	struct timer watch;
 	struct bufpool page_pool, rec_pool, unit_pool, piece_pool, window_pool;
 	struct codec *coder;
-	struct ec *ec[FMT_COMPS_MAX + 1]; /* by k, with the policy's m */
-	uint8_t *scratch;                 /* a block */
+	struct ec *ec[FMT_COPIES_MAX][FMT_COMPS_MAX + 1]; /* by m and k */
+	uint8_t *scratch;                                 /* a block */
 
 	/* epoch and log */
 	uint64_t epoch, log_epoch;
@@ -602,10 +527,10 @@ struct vlog {
 
 	struct task task;
 	bool task_posted, closing;
-	bool owns; /* the bdevs of its members */
-	struct returning *returning;
-	struct timer timer; /* looks again later */
-	uint32_t align;     /* of reads and writes on members */
+	bool owns;              /* the bdevs of its members */
+	struct change *changes; /* of members and policy, in order */
+	struct timer timer;     /* looks again later */
+	uint32_t align;         /* of reads and writes on members */
 	char reason[160];
 	vdisk_changed_fn *changed;
 	void *changed_arg;
@@ -613,15 +538,25 @@ struct vlog {
 	struct vlog_info stat; /* counters */
 };
 
+/* How many members may vote: of both groups while it is being moved. */
 static inline unsigned meta_group(const struct vlog *v)
 {
-	return 2 * v->m + 1;
+	const struct fmt_content *c = &v->conf;
+
+	return 2u * (c->group_m > c->group_was ? c->group_m : c->group_was) + 1;
 }
 
+/*
+ * A unit of a segment is there: its member is, and it is the member that it
+ * was written to, not one that took its place since.
+ */
 static inline bool seg_unit_there(const struct vlog *v, const struct seg *s,
 				  unsigned unit)
 {
-	return v->member[s->comp[unit]].alive;
+	const unsigned c = s->comp[unit];
+
+	return v->member[c].alive &&
+	       (s->id >= v->conf.seat[c].since || MUT(READ_REPLACED));
 }
 
 void vlog_kick(struct vlog *v);
@@ -629,9 +564,14 @@ void vlog_stop(struct vlog *v, const char *fmt, ...) ID_PRINTF(2, 3);
 void vlog_changed(struct vlog *v);
 /* Which members are away and why, for people. */
 void info_members_away(const struct vlog *v, char *buf, size_t len);
-int vlog_new(struct reactor *r, const struct fmt_label *label, const char *name,
-	     struct vlog **v, struct err *err);
+/* conf: the configuration it begins with. */
+int vlog_new(struct reactor *r, const struct fmt_label *label,
+	     const struct fmt_content *conf, struct vlog **v, struct err *err);
 void vlog_free(struct vlog *v);
+/* Memory for stripes of up to k + m units. -ENOMEM. */
+int vlog_policy_room(struct vlog *v, unsigned k, unsigned m);
+/* What is written from now on follows conf. */
+void vlog_policy_take(struct vlog *v);
 
 /* geo.c */
 int geo_label(const struct vlog_spec *spec, struct fmt_label *label,
@@ -639,7 +579,11 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *label,
 uint64_t geo_member_bytes(const struct fmt_label *label);
 uint64_t geo_memory_bytes(const struct fmt_label *label);
 
-/* recover.c */
+/* change.c */
+bool change_step(struct vlog *v);
+void change_abandon(struct vlog *v);
+
+/* recover.c: -EUCLEAN: no intact snapshot of this configuration. */
 void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 						const struct err *err));
 void recover_content_committed(struct vlog *v);

@@ -21,26 +21,57 @@ static enum vdisk_state state_of(const struct vlog *v)
 static void slots_fill(const struct vlog *v, struct vlog_info *info)
 {
 	for (unsigned i = 0; i < v->n; i++) {
-		info->slot[i] = v->member[i].facts;
+		const struct fmt_seat *seat = &v->conf.seat[i];
+		struct vdisk_slot *s = &info->slot[i];
+
+		memcpy(s->domain, seat->domain, sizeof(s->domain));
+		memcpy(s->drive, seat->drive, sizeof(s->drive));
+		memcpy(s->component, seat->component, sizeof(s->component));
 		info->slot[i].bdev = v->member[i].bdev;
 		info->slot[i].state =
 			v->member[i].alive ? MEMBER_OK : MEMBER_MISSING;
 	}
 }
 
+/* Members that may go before metadata, the log, or the next opening would miss
+ * one too many. */
+static unsigned left_without_data(const struct vlog *v)
+{
+	const unsigned away = v->n - member_alive_count(v);
+	const struct fmt_content *c = &v->conf;
+	unsigned m = v->m;
+
+	if (c->group_m < m)
+		m = c->group_m;
+	if (c->group_was < m)
+		m = c->group_was;
+	return away < m ? m - away : 0;
+}
+
 static void segs_count(const struct vlog *v, struct vlog_info *info)
 {
+	info->failures_left = left_without_data(v);
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
-		unsigned away = 0;
+		unsigned away = 0, left;
 
 		if (s->state == SEG_FREE)
 			continue;
 		info->segs++;
-		for (unsigned u = 0; u < seg_width(s); u++)
-			away += !v->member[s->comp[u]].alive;
-		info->segs_exposed += away && s->live;
+		for (unsigned u = 0; u < seg_width(s) && s->live; u++) {
+			if (seg_unit_there(v, s, u))
+				continue;
+			away++;
+			/* It has taken another's place since. */
+			if (v->member[s->comp[u]].alive)
+				info->slot[s->comp[u]].state =
+					MEMBER_REBUILDING;
+		}
+		info->segs_exposed += away != 0;
 		info->segs_bare += away >= s->m && s->live;
+		left = away < s->m ? s->m - away : 0;
+		if (s->live && left < info->failures_left)
+			info->failures_left = left;
 	}
 }
 
@@ -65,12 +96,13 @@ void info_members_away(const struct vlog *v, char *buf, size_t len)
 	buf[0] = '\0';
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct member *m = &v->member[i];
+		const struct fmt_seat *seat = &v->conf.seat[i];
 
 		if (m->alive)
 			continue;
-		text_add(buf, len, "%s%s", comma, m->facts.domain);
-		if (m->facts.drive[0])
-			text_add(buf, len, ":%s", m->facts.drive);
+		text_add(buf, len, "%s%.31s", comma, seat->domain);
+		if (seat->drive[0])
+			text_add(buf, len, ":%.31s", seat->drive);
 		text_add(buf, len, " (%s)",
 			 m->note ? m->note
 				 : strerror(m->why ? -m->why : ENODEV));
@@ -96,8 +128,13 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 			(unsigned long long)v->map.bad);
 		return;
 	}
-	if (member_alive_count(v) == v->n)
+	if (member_alive_count(v) == v->n) {
+		if (info->segs_exposed)
+			text_add(buf, len,
+				 "what stood on a component that was replaced "
+				 "is being rebuilt");
 		return;
+	}
 	info_members_away(v, buf, len);
 	if (!info->segs_exposed)
 		text_add(buf, len,
@@ -117,8 +154,6 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 void vlog_info(struct bdev *bdev, struct vlog_info *info)
 {
 	const struct vlog *v = container_of(bdev, struct vlog, bdev);
-	const unsigned away = v->n - member_alive_count(v);
-
 	*info = v->stat;
 	snprintf(info->name, sizeof(info->name), "%s", bdev->name);
 	memcpy(info->uuid, v->uuid, 16);
@@ -128,7 +163,6 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 					       .m = (uint8_t)v->m };
 	info->codec = (enum vlog_codec)v->codec;
 	info->state = state_of(v);
-	info->failures_left = away < v->m ? v->m - away : 0;
 	info->slots = v->n;
 	slots_fill(v, info);
 	info->epoch = v->epoch;
@@ -239,7 +273,7 @@ static int check_segs(const struct vlog *v, const uint64_t *live,
 		}
 	}
 	for (unsigned c = 0; c < v->n; c++)
-		if (slots[c] + v->member[c].slots_free != v->label.slots)
+		if (slots[c] + v->member[c].slots_free != v->member[c].slots)
 			return err_set(err, -EINVAL, "member %u: slots", c);
 	return sum == v->live_grans ? 0 : err_set(err, -EINVAL, "live: count");
 }

@@ -68,15 +68,30 @@ struct vlog_opening *vlog_create(struct reactor *r,
 				 const struct vlog_spec *spec,
 				 vdisk_done_fn *done, void *arg);
 /*
- * Recovers and ends the epoch before. -ENOENT no label; -EAGAIN fewer than
- * n - m members; -EIO what was acknowledged is beyond reach: says what.
+ * Recovers and ends the epoch before. Up to 32 components in any order, as
+ * vdisk_open() wants them. -ENOENT no label; -EINVAL of another vDisk; -EAGAIN
+ * fewer than n - m members, says who is missing; -EIO what was acknowledged is
+ * beyond reach: says what.
  */
 struct vlog_opening *vlog_open(struct reactor *r, const struct vlog_spec *spec,
 			       vdisk_done_fn *done, void *arg);
 
-/* A member that was lost, back on a new bdev: usable at once when its
- * superblocks are read; nothing is resynced. The bdev is the vDisk's from the
- * call on. -ESTALE: another owner claimed it, the vDisk stops. */
+/*
+ * Gives member `index`, which is away, a component: its own come back, usable
+ * as soon as its superblocks are read, with nothing to be resynced; or an empty
+ * one, which is made a member (a content says so) and is used at once for what
+ * is new, while what stood on the old one is rebuilt by cleaning. The old one
+ * is of no use from then on.
+ * slot  its place and bdev, which is the vDisk's from the call on
+ * Several may be called for at once; they are done in order. done() on failure
+ * comes when the bdev is closed: -EBUSY the member is in service; -EINVAL
+ * neither its own nor empty; -ENOSPC too small; -ESTALE another owner claimed
+ * it, the vDisk stops.
+ */
+void vlog_replace(struct bdev *vdisk, unsigned index,
+		  const struct vdisk_slot *slot, vdisk_done_fn *done,
+		  void *arg);
+/* The same, with a place that is not known. */
 void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *member,
 			vdisk_done_fn *done, void *arg);
 /* As if it had failed. */

@@ -11,42 +11,64 @@
  * What was believed of a lost member's superblocks is forgotten with it: a
  * write that failed may have landed.
  */
-#include "engine/vdisk/log/impl.h"
+#include "engine/vdisk/log/member.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/vdisk/log/impl.h"
+
 /* ---- buffers ------------------------------------------------------- */
 
-int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
-		 uint32_t count)
+struct bufs {
+	struct bufs *next;
+	uint32_t count;
+	struct lbuf buf[];
+};
+
+int bufpool_grow(struct bufpool *p, uint32_t count)
 {
-	*p = (struct bufpool) { .r = r, .len = len, .count = count };
-	p->all = calloc(count, sizeof(*p->all));
-	if (!p->all)
+	struct bufs *bufs =
+		calloc(1, sizeof(*bufs) + count * sizeof(bufs->buf[0]));
+
+	if (!bufs)
 		return -ENOMEM;
+	bufs->next = p->all;
+	p->all = bufs;
 	for (uint32_t i = 0; i < count; i++) {
-		struct lbuf *b = &p->all[i];
+		struct lbuf *b = &bufs->buf[i];
 
 		/* Zeroed as it is first handed out: an opening that dies early
 		 * does not pay for what it never came to use. */
-		b->data = reactor_buf_alloc_raw(r, len);
+		b->data = reactor_buf_alloc_raw(p->r, p->len);
 		if (!b->data)
 			return -ENOMEM;
 		b->pool = p;
 		b->next = p->free;
 		p->free = b;
+		p->count++;
+		bufs->count++;
 	}
 	return 0;
 }
 
+int bufpool_init(struct bufpool *p, struct reactor *r, uint32_t len,
+		 uint32_t count)
+{
+	*p = (struct bufpool) { .r = r, .len = len };
+	return bufpool_grow(p, count);
+}
+
 void bufpool_fini(struct bufpool *p)
 {
-	for (uint32_t i = 0; p->all && i < p->count; i++)
-		if (p->all[i].data)
-			reactor_buf_free(p->r, p->all[i].data, p->len);
-	free(p->all);
-	p->all = NULL;
+	struct bufs *bufs;
+
+	while ((bufs = p->all)) {
+		p->all = bufs->next;
+		for (uint32_t i = 0; i < bufs->count; i++)
+			reactor_buf_free(p->r, bufs->buf[i].data, p->len);
+		free(bufs);
+	}
 }
 
 struct lbuf *lbuf_get(struct bufpool *p)
@@ -261,11 +283,13 @@ static void member_give_up(struct vlog *v, struct member *m, unsigned index)
 /* To write the log, and to commit contents. */
 static bool enough_alive(const struct vlog *v)
 {
-	unsigned group = 0;
+	uint32_t alive = 0;
 
-	for (unsigned i = 0; i < meta_group(v); i++)
-		group += v->member[i].alive;
-	return member_alive_count(v) > v->m && group > v->m;
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].alive)
+			alive |= 1u << i;
+	return member_alive_count(v) > v->m &&
+	       fmt_group_quorum(&v->conf, alive);
 }
 
 bool member_dispensable(const struct vlog *v, unsigned index)
@@ -351,11 +375,11 @@ unsigned member_alive_count(const struct vlog *v)
 	return count;
 }
 
-int member_space_init(struct vlog *v, struct member *m)
+int member_space_init(struct vlog *v, struct member *m, uint32_t slots)
 {
 	m->zones_free = v->label.zones;
-	m->slots_free = v->label.slots;
+	m->slots = m->slots_free = slots;
 	m->zone_used = calloc((v->label.zones + 63) / 64, 8);
-	m->slot_used = calloc((v->label.slots + 63) / 64, 8);
+	m->slot_used = calloc((slots + 63) / 64, 8);
 	return m->zone_used && m->slot_used ? 0 : -ENOMEM;
 }

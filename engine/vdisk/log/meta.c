@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The metadata group: the first 2m + 1 components, each an acceptor with two
- * superblock slots and two snapshot areas of its own.
+ * superblock slots and two snapshot areas of its own. m is the group's own: it
+ * follows the policy's one content later.
  *
  *   promised  the highest epoch an owner has claimed here; decides nothing but
  *             the epoch of the next claim
@@ -13,43 +14,38 @@
  * it, then writes their superblocks to the slot that is not the newest. Once
  * m + 1 have it the content is what every recovery finds; if fewer, it is
  * tried again with a higher seq on others.
+ *
+ * A content says who the members are, so a change of them is a content like any
+ * other. What keeps two owners from going on with different members:
+ *
+ *   replacement  The old member is out of the group from the first content that
+ *                names the new one, and the new one is in it (`admitted`) only
+ *                once such a content is committed on m + 1 others. Any m + 1
+ *                that could serve the old members hold one of those.
+ *   another m    The content that says so counts on quorums of both groups, and
+ *                it names both, so that whoever finds it asks for both too; the
+ *                next names the new one alone.
+ *
+ * One change at a time: the next begins when the content of the one before is
+ * committed. A recovery that finds a content does not know whether it was; its
+ * own first content is then the one that must be.
  */
 #include "engine/vdisk/log/impl.h"
 
 #include <string.h>
-
-unsigned meta_quorum(const struct vlog *v)
-{
-	if (MUT(QUORUM_1))
-		return 1;
-	return v->m + 1;
-}
 
 /* ---- learning ------------------------------------------------------ */
 
 static void super_take(struct vlog *v, unsigned i)
 {
 	struct member *m = &v->member[i];
-	bool found = false;
+	const void *const block[2] = { v->meta.learn_buf[i][0]->data,
+				       v->meta.learn_buf[i][1]->data };
 
-	memset(&m->super, 0, sizeof(m->super));
-	m->super.content.area = 1;
-	m->super_slot = 1;
-	for (unsigned slot = 0; slot < 2; slot++) {
-		const void *data = v->meta.learn_buf[i][slot]->data;
-		struct fmt_super s;
-
-		if (fmt_check(data, FMT_SUPERBLOCK, v->uuid, i, FMT_SUPER(slot),
-			      sizeof(s), FMT_BLOCK))
-			continue;
-		memcpy(&s, data, sizeof(s));
-		if (s.content.area > 1)
-			continue;
-		if (found && s.serial < m->super.serial)
-			continue;
-		found = true;
-		m->super = s;
-		m->super_slot = slot;
+	if (fmt_super_newest(block, v->uuid, i, &m->super, &m->super_slot)) {
+		memset(&m->super, 0, sizeof(m->super));
+		m->super.content.area = 1;
+		m->super_slot = 1;
 	}
 	m->learned = true;
 }
@@ -59,7 +55,7 @@ static void learned(struct batch *b)
 	struct meta *meta = container_of(b, struct meta, learn);
 	struct vlog *v = container_of(meta, struct vlog, meta);
 
-	for (unsigned i = 0; i < meta_group(v); i++) {
+	for (unsigned i = 0; i < v->n; i++) {
 		if (!(meta->learn_mask & 1u << i))
 			continue;
 		if (!(b->failed & 1u << i) && v->member[i].bdev)
@@ -78,9 +74,9 @@ void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v))
 
 	id_assert(!meta->learn_mask);
 	meta->learned = done;
-	meta->learn_mask = mask & ((1u << meta_group(v)) - 1);
+	meta->learn_mask = mask;
 	batch_begin(&meta->learn, learned);
-	for (unsigned i = 0; i < meta_group(v); i++) {
+	for (unsigned i = 0; i < v->n; i++) {
 		if (!(meta->learn_mask & 1u << i))
 			continue;
 		for (unsigned slot = 0; slot < 2; slot++) {
@@ -119,11 +115,11 @@ static void super_put(struct vlog *v, struct batch *b, unsigned i,
 	v->stat.snap_bytes += FMT_BLOCK;
 }
 
-/* What is known of each that was written; returns how many hold it. */
-static unsigned super_settle(struct vlog *v, uint32_t mask,
+/* What is known of each that was written; returns those that hold it. */
+static uint32_t super_settle(struct vlog *v, uint32_t mask,
 			     const struct batch *b)
 {
-	unsigned count = 0;
+	uint32_t held = 0;
 
 	for (unsigned i = 0; i < meta_group(v); i++) {
 		struct member *m = &v->member[i];
@@ -135,12 +131,12 @@ static unsigned super_settle(struct vlog *v, uint32_t mask,
 			       sizeof(m->super));
 			m->super_slot = MUT(GLOBAL_SLOT) ? v->meta.seq & 1
 							 : 1 - m->super_slot;
-			count++;
+			held |= 1u << i;
 		}
 		lbuf_put(v->meta.super[i]);
 		v->meta.super[i] = NULL;
 	}
-	return count;
+	return held;
 }
 
 /* ---- claim --------------------------------------------------------- */
@@ -150,7 +146,8 @@ static uint32_t group_usable(const struct vlog *v)
 	uint32_t mask = 0;
 
 	for (unsigned i = 0; i < meta_group(v); i++)
-		if (v->member[i].alive && v->member[i].learned)
+		if (v->member[i].alive && v->member[i].learned &&
+		    (v->member[i].admitted || MUT(BLANK_VOTES)))
 			mask |= 1u << i;
 	return mask;
 }
@@ -159,9 +156,9 @@ static void claimed(struct batch *b)
 {
 	struct meta *meta = container_of(b, struct meta, batch);
 	struct vlog *v = container_of(meta, struct vlog, meta);
-	const unsigned count = super_settle(v, meta->members, b);
+	const uint32_t held = super_settle(v, meta->members, b);
 
-	meta->claimed(v, count >= meta_quorum(v) ? 0 : -EAGAIN);
+	meta->claimed(v, fmt_group_quorum(&v->conf, held) ? 0 : -EAGAIN);
 }
 
 /* done() may run from inside. */
@@ -195,31 +192,54 @@ void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result))
 
 static unsigned copies_wanted(const struct vlog *v)
 {
-	return MUT(SNAP_M) && v->m ? v->m : v->m + 1;
+	const unsigned m = meta_group(v) / 2;
+
+	return MUT(SNAP_M) && m ? m : m + 1;
 }
 
-/* m + 1 of the group, from a random place on. */
-static bool members_choose(struct vlog *v)
+/* A content on these counts. */
+static bool copies_suffice(const struct vlog *v, uint32_t mask)
+{
+	if (MUT(SNAP_M) && v->m)
+		return (unsigned)__builtin_popcount(mask) >= copies_wanted(v);
+	return fmt_group_quorum(&v->conf, mask);
+}
+
+/* Adds of the first `group` members until `want` are chosen of them. */
+static void members_add(struct vlog *v, unsigned group, unsigned want)
 {
 	struct meta *meta = &v->meta;
 	const uint32_t usable = group_usable(v);
-	const unsigned turn =
-		(unsigned)rng_below(reactor_rng(v->r), meta_group(v));
-	unsigned left = copies_wanted(v);
+	const unsigned turn = (unsigned)rng_below(reactor_rng(v->r), group);
+	unsigned have = (unsigned)__builtin_popcount(meta->members &
+						     ((1u << group) - 1));
 
-	meta->members = 0;
-	for (unsigned i = 0; i < meta_group(v) && left; i++) {
-		const unsigned c = (i + turn) % meta_group(v);
+	for (unsigned i = 0; i < group && have < want; i++) {
+		const unsigned c = (i + turn) % group;
 
-		if (!(usable & 1u << c))
+		if (!(usable & ~meta->members & 1u << c))
 			continue;
 		meta->members |= 1u << c;
 		meta->area[c] = 1 - v->member[c].super.content.area;
 		if (MUT(GLOBAL_AREA))
 			meta->area[c] = meta->seq & 1;
-		left--;
+		have++;
 	}
-	return !left;
+}
+
+/* m + 1 of the group, from a random place on; of both if there are two, of
+ * which the smaller is a part of the larger. */
+static bool members_choose(struct vlog *v)
+{
+	const struct fmt_content *c = &v->conf;
+	const unsigned small =
+		c->group_m < c->group_was ? c->group_m : c->group_was;
+
+	v->meta.members = 0;
+	if (c->group_m != c->group_was)
+		members_add(v, 2 * small + 1, small + 1);
+	members_add(v, meta_group(v), copies_wanted(v));
+	return copies_suffice(v, v->meta.members);
 }
 
 static bool pieces_get(struct vlog *v)
@@ -245,22 +265,37 @@ static void pieces_put(struct vlog *v)
 	}
 }
 
+/* Members away that neither metadata nor anything live would miss. */
+static unsigned tolerates(const struct vlog *v)
+{
+	const struct fmt_content *conf = &v->conf;
+	unsigned least = conf->m;
+
+	if (conf->group_m < least)
+		least = conf->group_m;
+	if (conf->group_was < least)
+		least = conf->group_was;
+	for (const struct zone *z = v->zones; z; z = z->next)
+		if (z->copies <= least)
+			least = z->copies - 1u;
+	for (uint32_t i = 0; i < v->segs; i++)
+		if (v->seg[i].state != SEG_FREE && v->seg[i].m < least)
+			least = v->seg[i].m;
+	return least;
+}
+
 static void content_fill(struct vlog *v, struct fmt_content *c)
 {
-	memset(c, 0, sizeof(*c));
+	*c = v->conf;
 	c->epoch = v->epoch;
 	c->seq = ++v->meta.seq;
 	c->log_epoch = v->log_epoch;
 	c->lsn = v->durable;
 	c->log_zone = log_start(v, v->durable);
 	c->clean = v->meta.clean;
-	c->raid = v->raid;
-	c->k = (uint8_t)v->k;
-	c->m = (uint8_t)v->m;
-	c->codec = (uint8_t)v->codec;
+	c->tolerates = (uint8_t)tolerates(v);
 	c->seg_next = v->seg_counter;
-	for (unsigned i = 0; i < v->n; i++)
-		memcpy(c->uuid[i], v->member[i].uuid, 16);
+	v->meta.config = v->conf_changes;
 }
 
 static bool commit_begin(struct vlog *v)
@@ -369,6 +404,21 @@ static void flush_write(struct vlog *v)
 	meta->phase = META_FLUSH;
 }
 
+/* What the content says of members and groups holds from now on. */
+static void config_committed(struct vlog *v)
+{
+	v->meta.config_committed = v->meta.config;
+	if (v->meta.config != v->conf_changes)
+		return; /* it was about the ones before */
+	for (unsigned i = 0; i < v->n; i++)
+		v->member[i].admitted |= v->member[i].learned;
+	if (v->conf.group_was == v->conf.group_m)
+		return;
+	v->conf.group_was = v->conf.group_m;
+	v->conf_changes++;
+	v->meta.wanted = true;
+}
+
 static void committed(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
@@ -380,6 +430,7 @@ static void committed(struct vlog *v)
 	pieces_put(v);
 	meta->phase = META_IDLE;
 	v->stat.checkpoints++;
+	config_committed(v);
 	recover_content_committed(v);
 	vlog_kick(v);
 }
@@ -390,17 +441,11 @@ static bool commit_start(struct vlog *v)
 	return v->meta.wanted && v->state != VLOG_STOPPED && commit_begin(v);
 }
 
-static unsigned count_bits(uint32_t mask)
-{
-	return (unsigned)__builtin_popcount(mask);
-}
-
 static bool meta_super_over(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
-	if (super_settle(v, meta->members, &meta->batch) >=
-	    (MUT(SNAP_M) && v->m ? v->m : meta_quorum(v)))
+	if (copies_suffice(v, super_settle(v, meta->members, &meta->batch)))
 		committed(v);
 	else
 		commit_abort(v);
@@ -425,8 +470,7 @@ bool meta_step(struct vlog *v)
 	for (unsigned i = 0; i < meta_group(v); i++)
 		if (!v->member[i].alive)
 			meta->members &= ~(1u << i);
-	if (count_bits(meta->members) <
-	    (MUT(SNAP_M) && v->m ? v->m : meta_quorum(v))) {
+	if (!copies_suffice(v, meta->members)) {
 		commit_abort(v);
 		return true;
 	}
@@ -446,7 +490,7 @@ bool meta_step(struct vlog *v)
 bool meta_stuck(const struct vlog *v)
 {
 	return v->meta.phase == META_IDLE && v->meta.wanted &&
-	       count_bits(group_usable(v)) < copies_wanted(v);
+	       !copies_suffice(v, group_usable(v));
 }
 
 void meta_commit(struct vlog *v, bool clean)

@@ -35,6 +35,9 @@ enum vlog_mut {
 	MUT_NO_LBA_SEED,   /* the crc does not know its LBA */
 	MUT_SNAP_NO_COW,   /* snapshot mixes states */
 	MUT_STALE_REPAIR,  /* repairs write what was read, not decoded */
+	MUT_READ_REPLACED, /* a new member is held to have what the old had */
+	MUT_BLANK_VOTES,   /* a new member votes before it was accepted */
+	MUT_OLD_VOTES,     /* a member that was replaced still counts */
 	MUT_COUNT,
 };
 

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Create and open: labels on bare components, then a vDisk that recovers.
+ * Create and open: components made, then a vDisk that recovers.
  *
- *   create: label A | superblocks | label B on every slot, flushed; then open
- *   open:   read those of every slot, agree on one label, recover, serve
+ *   create: every slot is made into a component; then open
+ *   open:   the front of every component read, members chosen, recover, serve
+ *
+ * A content that turns out to be damaged where it is kept, and that nobody was
+ * told of, gives way to the one before; if that one names other members, all
+ * begins again with those.
  *
  * Until done() has reported success the bdevs are the caller's.
  */
-#include "engine/vdisk/log/impl.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#define FRONT_BYTES (4 * FMT_BLOCK)
+#include "engine/vdisk/log/choose.h"
+#include "engine/vdisk/log/impl.h"
+#include "engine/vdisk/log/make.h"
+
+#define SLOTS_MAX (2 * FMT_COMPS_MAX)
 
 /* The first blocks of a component; its own memory, as a stuck drive may hold
  * on to it for longer than the opening takes. */
@@ -30,9 +35,8 @@ struct front {
 struct vlog_opening {
 	struct reactor *r;
 	struct vlog *v;
-	struct fmt_label label;
 	char cluster[64], name[64];
-	struct vdisk_slot slot[FMT_COMPS_MAX];
+	struct vdisk_slot slot[SLOTS_MAX];
 	unsigned slots;
 	struct vlog_pace pace;
 	vdisk_changed_fn *changed;
@@ -40,30 +44,18 @@ struct vlog_opening {
 	vdisk_done_fn *done;
 	void *arg;
 
-	struct front *front[FMT_COMPS_MAX];
+	struct maker *maker[SLOTS_MAX];
+	struct front *front[SLOTS_MAX];
 	struct timer timer;
-	unsigned out, step;
-	uint32_t late; /* bits of slots that did not answer */
+	unsigned out;
+
+	struct choose_component component[SLOTS_MAX];
+	struct choose choice;
+	bool again; /* the content chosen is damaged */
 	int result;
 	struct err err;
 	struct task task;
-	uint32_t used;                   /* bits of slots that are members */
-	const char *note[FMT_COMPS_MAX]; /* why a component is not */
 };
-
-static void uuid_make(struct reactor *r, uint8_t uuid[16])
-{
-	uint64_t half[2];
-
-	if (reactor_kind(r) == REACTOR_SIM ||
-	    getrandom(uuid, 16, GRND_NONBLOCK) != 16) {
-		half[0] = rng_u64(reactor_rng(r));
-		half[1] = rng_u64(reactor_rng(r));
-		memcpy(uuid, half, 16);
-	}
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40);
-	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
-}
 
 static struct front *front_new(struct vlog_opening *op)
 {
@@ -72,14 +64,14 @@ static struct front *front_new(struct vlog_opening *op)
 	id_assert(f);
 	f->r = op->r;
 	f->op = op;
-	f->buf = reactor_buf_alloc(op->r, FRONT_BYTES);
+	f->buf = reactor_buf_alloc(op->r, FMT_FRONT_BYTES);
 	id_assert(f->buf);
 	return f;
 }
 
 static void front_free(struct front *f)
 {
-	reactor_buf_free(f->r, f->buf, FRONT_BYTES);
+	reactor_buf_free(f->r, f->buf, FMT_FRONT_BYTES);
 	free(f);
 }
 
@@ -90,6 +82,7 @@ static void opening_free(struct vlog_opening *op, bool dead)
 	for (unsigned i = 0; i < op->slots; i++) {
 		struct front *f = op->front[i];
 
+		maker_free(op->maker[i], dead);
 		if (f->busy && !dead)
 			f->op = NULL;
 		else
@@ -97,6 +90,8 @@ static void opening_free(struct vlog_opening *op, bool dead)
 	}
 	free(op);
 }
+
+static void vlog_begin(struct vlog_opening *op);
 
 static void opening_end(struct task *task)
 {
@@ -110,7 +105,11 @@ static void opening_end(struct task *task)
 			return;
 		}
 		vlog_free(v);
-		v = NULL;
+		v = op->v = NULL;
+		if (op->again) {
+			vlog_begin(op);
+			return;
+		}
 	}
 	op->done(op->result, op->result ? &op->err : NULL, v ? &v->bdev : NULL,
 		 op->arg);
@@ -124,9 +123,180 @@ static void opening_finish(struct vlog_opening *op, int result)
 	reactor_post(op->r, &op->task);
 }
 
+/* ---- a vDisk over them --------------------------------------------- */
+
+static void unused_closed(void *arg)
+{
+	(void)arg; /* a stuck drive may take its time: nobody waits */
+}
+
+static bool is_member(const struct vlog *v, const struct bdev *bdev)
+{
+	for (unsigned c = 0; c < v->n; c++)
+		if (v->member[c].bdev == bdev)
+			return true;
+	return false;
+}
+
+/* Where the components are now, if they were moved. */
+static void places_take(struct vlog_opening *op)
+{
+	for (unsigned c = 0; c < op->v->n; c++) {
+		const int at = op->choice.member[c].component;
+		const struct vdisk_slot *from = &op->slot[at < 0 ? 0 : at];
+		struct fmt_seat *seat = &op->v->conf.seat[c];
+
+		if (at < 0)
+			continue;
+		if (from->domain[0])
+			memcpy(seat->domain, from->domain,
+			       sizeof(seat->domain));
+		if (from->drive[0])
+			memcpy(seat->drive, from->drive, sizeof(seat->drive));
+		if (from->component[0])
+			memcpy(seat->component, from->component,
+			       sizeof(seat->component));
+	}
+}
+
+static void recovered(struct vlog *v, int result, const struct err *err)
+{
+	struct vlog_opening *op = v->changed_arg;
+
+	if (result) {
+		op->again = result == -EUCLEAN;
+		if (!op->again || !op->err.code)
+			op->err = *err;
+		if (op->again)
+			op->err.code = -EIO;
+		opening_finish(op, op->err.code);
+		return;
+	}
+	op->err.code = 0;
+	v->changed = op->changed;
+	v->changed_arg = op->changed_arg;
+	v->state = VLOG_SERVING;
+	v->owns = true;
+	places_take(op);
+	/* What failed while opening is closed as if it had failed now, and
+	 * so is what has no place. */
+	for (unsigned i = 0; i < op->slots; i++)
+		if (op->slot[i].bdev && !is_member(v, op->slot[i].bdev))
+			bdev_close(op->slot[i].bdev, unused_closed, NULL);
+	vlog_kick(v);
+	opening_finish(op, 0);
+}
+
+static int bdev_check(const struct bdev *b, struct err *err)
+{
+	if (b->limits.block_bytes <= FMT_BLOCK &&
+	    b->limits.align_bytes <= FMT_BLOCK &&
+	    b->limits.io_max_bytes >= FMT_RECORD_MAX)
+		return 0;
+	return err_set(err, -ENOTSUP,
+		       "%s: blocks above 4 KiB, or transfers below %u KiB",
+		       b->name, FMT_RECORD_MAX / 1024);
+}
+
+static int memory_check(const struct fmt_label *label, struct err *err)
+{
+	const uint64_t need = geo_memory_bytes(label);
+	const uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			      (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (need <= have)
+		return 0;
+	return err_set(err, -ENOMEM,
+		       "%s needs %llu MiB of memory once fully written; this "
+		       "machine has %llu MiB. Make it smaller",
+		       label->name, (unsigned long long)(need / MIB),
+		       (unsigned long long)(have / MIB));
+}
+
+static int members_choose(struct vlog_opening *op, struct err *err)
+{
+	const struct fmt_content below = op->choice.content;
+	int rc = choose_identity(op->component, op->slots, op->cluster,
+				 op->name, err);
+
+	if (!rc)
+		rc = choose_members(op->component, op->slots,
+				    op->again ? &below : NULL, &op->choice,
+				    err);
+	for (unsigned c = 0; !rc && c < op->choice.content.comps; c++) {
+		const int at = op->choice.member[c].component;
+
+		if (at >= 0)
+			rc = bdev_check(op->slot[at].bdev, err);
+	}
+	return rc;
+}
+
+static void members_give(struct vlog_opening *op)
+{
+	struct vlog *v = op->v;
+
+	v->align = FMT_GRAN;
+	for (unsigned c = 0; c < v->n; c++) {
+		const int at = op->choice.member[c].component;
+		struct member *m = &v->member[c];
+
+		m->bdev = at < 0 ? NULL : op->slot[at].bdev;
+		m->alive = m->bdev != NULL;
+		m->why = -ENODEV;
+		m->note = op->choice.member[c].note;
+		m->lost_ns = reactor_now(op->r);
+		if (m->bdev && m->bdev->limits.block_bytes > v->align)
+			v->align = m->bdev->limits.block_bytes;
+	}
+}
+
+static void vlog_begin(struct vlog_opening *op)
+{
+	struct err err = { 0 };
+	int rc = members_choose(op, &err);
+
+	if (!rc)
+		rc = memory_check(op->choice.label, &err);
+	if (!rc)
+		rc = vlog_new(op->r, op->choice.label, &op->choice.content,
+			      &op->v, &err);
+	if (rc) {
+		/* What was wrong with the newest says more. */
+		if (!op->again || rc == -EAGAIN)
+			op->err = err;
+		opening_finish(op, op->err.code);
+		return;
+	}
+	op->again = false;
+	op->v->changed_arg = op;
+	op->v->pace = op->pace;
+	members_give(op);
+	recover_start(op->v, recovered);
+}
+
 /* ---- the front of each component ----------------------------------- */
 
-static void fronts_over(struct vlog_opening *op);
+static void fronts_over(struct vlog_opening *op)
+{
+	timer_cancel(op->r, &op->timer);
+	for (unsigned i = 0; i < op->slots; i++) {
+		struct choose_component *c = &op->component[i];
+		const struct bdev *bdev = op->slot[i].bdev;
+
+		if (!bdev)
+			continue;
+		c->name = bdev->name;
+		c->domain = op->slot[i].domain;
+		c->drive = op->slot[i].drive;
+		c->failed = op->front[i]->io.result != 0;
+		if (c->failed)
+			continue;
+		c->size_bytes = bdev->limits.size_bytes;
+		choose_read(c, op->front[i]->buf);
+	}
+	vlog_begin(op);
+}
 
 static void front_done(struct io *io)
 {
@@ -157,29 +327,28 @@ static void fronts_late(struct timer *timer)
 		f->op = NULL;
 		op->front[i] = front_new(op);
 		op->front[i]->io.result = -ETIMEDOUT;
-		op->late |= 1u << i;
 	}
 	fronts_over(op);
 }
 
-static void fronts_io(struct vlog_opening *op, enum bdev_op what)
+static void fronts_read(struct vlog_opening *op)
 {
 	op->out = 1;
 	for (unsigned i = 0; i < op->slots; i++) {
 		struct bdev *bdev = op->slot[i].bdev;
 		struct front *f = op->front[i];
 
-		if (!bdev || op->late & 1u << i)
+		if (!bdev || bdev->limits.size_bytes < FMT_FRONT_BYTES) {
+			f->io.result = -ENODEV;
 			continue;
+		}
 		op->out++;
 		f->busy = true;
-		f->io = (struct io) {
-			.op = (uint8_t)what,
-			.len = what == BDEV_FLUSH ? 0 : FRONT_BYTES,
-			.buf = what == BDEV_FLUSH ? NULL : f->buf,
-			.done = front_done,
-			.arg = f,
-		};
+		f->io = (struct io) { .op = BDEV_READ,
+				      .len = FMT_FRONT_BYTES,
+				      .buf = f->buf,
+				      .done = front_done,
+				      .arg = f };
 		bdev_submit(bdev, &f->io);
 	}
 	op->timer.fn = fronts_late;
@@ -188,316 +357,92 @@ static void fronts_io(struct vlog_opening *op, enum bdev_op what)
 		fronts_over(op);
 }
 
-static void front_make(struct vlog_opening *op, unsigned i)
-{
-	struct fmt_label l = op->label;
-	uint8_t *buf = op->front[i]->buf;
-	struct fmt_super s = { .serial = 1,
-			       .content = { .seq = 1,
-					    .area = 1,
-					    .raid = l.raid,
-					    .k = l.k,
-					    .m = l.m,
-					    .codec = l.codec,
-					    .clean = 1 } };
+/* ---- making components --------------------------------------------- */
 
-	memset(buf, 0, FRONT_BYTES);
-	memcpy(l.comp_uuid, l.member[i].uuid, 16);
-	memcpy(buf + FMT_LABEL_A, &l, sizeof(l));
-	memcpy(buf + FMT_LABEL_B, &l, sizeof(l));
-	fmt_seal(buf + FMT_LABEL_A, FMT_LABEL, l.head.vdisk, i, FMT_LABEL_A, 0,
-		 sizeof(l));
-	fmt_seal(buf + FMT_LABEL_B, FMT_LABEL, l.head.vdisk, i, FMT_LABEL_B, 0,
-		 sizeof(l));
-	if (i > 2u * l.m)
+static void made(struct maker *m, int result, void *arg)
+{
+	struct vlog_opening *op = arg;
+	unsigned i = 0;
+
+	while (op->maker[i] != m)
+		i++;
+	if (result && !op->result) {
+		op->result =
+			err_set(&op->err, result, "%s cannot be written: %s",
+				op->slot[i].bdev->name, strerror(-result));
+	}
+	if (--op->out)
 		return;
-	for (unsigned c = 0; c < l.comps; c++)
-		memcpy(s.content.uuid[c], l.member[c].uuid, 16);
-	memcpy(buf + FMT_SUPER(0), &s, sizeof(s));
-	fmt_seal(buf + FMT_SUPER(0), FMT_SUPERBLOCK, l.head.vdisk, i,
-		 FMT_SUPER(0), 0, sizeof(s));
+	if (op->result)
+		opening_finish(op, op->result);
+	else
+		fronts_read(op);
 }
 
-/* ---- agreeing on a label ------------------------------------------- */
-
-static const struct fmt_label *label_of(const struct vlog_opening *op,
-					unsigned i)
+static void content_first(const struct fmt_label *l, struct fmt_content *c)
 {
-	const uint8_t *a = op->front[i]->buf + FMT_LABEL_A;
-	const uint8_t *b = op->front[i]->buf + FMT_LABEL_B;
+	*c = (struct fmt_content) { .seq = 1,
+				    .area = 1,
+				    .clean = 1,
+				    .raid = l->raid,
+				    .k = l->k,
+				    .m = l->m,
+				    .codec = l->codec,
+				    .comps = (uint8_t)l->comps,
+				    .group_m = l->m,
+				    .group_was = l->m,
+				    .tolerates = l->m };
+	for (unsigned i = 0; i < l->comps; i++) {
+		const struct fmt_member *from = &l->member[i];
+		struct fmt_seat *seat = &c->seat[i];
 
-	if (!op->slot[i].bdev || op->front[i]->io.result)
-		return NULL;
-	if (!fmt_label_check(a, FMT_COMP_ANY, FMT_LABEL_A))
-		return (const void *)a;
-	if (!fmt_label_check(b, FMT_COMP_ANY, FMT_LABEL_B))
-		return (const void *)b;
-	return NULL;
+		seat->slots = l->slots;
+		memcpy(seat->uuid, from->uuid, 16);
+		memcpy(seat->domain, from->domain, sizeof(seat->domain));
+		memcpy(seat->drive, from->drive, sizeof(seat->drive));
+		memcpy(seat->component, from->component,
+		       sizeof(seat->component));
+	}
 }
 
-static bool label_named(const struct vlog_opening *op,
-			const struct fmt_label *l)
+static int components_make(struct vlog_opening *op, const struct fmt_label *l)
 {
-	return (!op->name[0] || !strcmp(op->name, l->name)) &&
-	       (!op->cluster[0] || !strcmp(op->cluster, l->cluster));
-}
+	uint8_t front[FMT_FRONT_BYTES];
+	struct fmt_content first;
 
-/* Of the vDisk that most components with the right name belong to; if none
- * has it, any. */
-static const struct fmt_label *label_choose(const struct vlog_opening *op)
-{
-	const struct fmt_label *best = NULL;
-	unsigned most = 0;
-
+	content_first(l, &first);
 	for (unsigned i = 0; i < op->slots; i++) {
-		const struct fmt_label *l = label_of(op, i), *other;
-		unsigned votes = 0;
-
-		for (unsigned j = 0; l && j < op->slots; j++) {
-			other = label_of(op, j);
-			votes += other &&
-				 !memcmp(l->head.vdisk, other->head.vdisk, 16);
-		}
-		if (l && !label_named(op, l))
-			votes = 0;
-		if (l && (!best || votes > most)) {
-			best = l;
-			most = votes;
-		}
+		front_fill(front, l, i, i > 2u * l->m ? NULL : &first);
+		op->maker[i] =
+			maker_new(op->r, op->slot[i].bdev, l, front, made, op);
+		if (!op->maker[i])
+			return err_set(&op->err, -ENOMEM, "%s: no memory",
+				       op->name);
+		op->out++;
 	}
-	return best;
-}
-
-static int slot_foreign(struct vlog_opening *op, unsigned i,
-			const struct fmt_label *l)
-{
-	const bool namesake = !strcmp(l->name, op->label.name) &&
-			      !strcmp(l->cluster, op->label.cluster);
-
-	return err_set(&op->err, -EINVAL,
-		       "%s holds a component of %s%s in cluster %s, not of "
-		       "%s: put the right one in its place, or take it away",
-		       op->slot[i].bdev->name, namesake ? "another " : "",
-		       l->name, l->cluster,
-		       namesake ? "this one" : op->label.name);
-}
-
-static int slot_match(struct vlog_opening *op, unsigned i,
-		      const struct fmt_label *l, struct bdev **member)
-{
-	const unsigned comp = l->head.comp;
-
-	if (memcmp(l->head.vdisk, op->label.head.vdisk, 16))
-		return slot_foreign(op, i, l);
-	if (memcmp(l->comp_uuid, op->label.member[comp].uuid, 16))
-		return 0; /* was replaced: of no use */
-	if (member[comp])
-		return err_set(&op->err, -EINVAL,
-			       "%s and %s are the same component",
-			       op->slot[i].bdev->name, member[comp]->name);
-	/* Torn: as good as away, and never written to. */
-	if (op->slot[i].bdev->limits.size_bytes <
-	    geo_member_bytes(&op->label)) {
-		op->note[comp] = "shorter than it was made";
-		return 0;
-	}
-	member[comp] = op->slot[i].bdev;
-	op->used |= 1u << i;
 	return 0;
 }
 
-/* By where it stands: which component had the label that cannot be read? */
-static void slot_unread(struct vlog_opening *op, unsigned i)
+static int create_check(struct vlog_opening *op, const struct vlog_spec *spec,
+			struct fmt_label *label)
 {
-	const struct vdisk_slot *s = &op->slot[i];
+	int rc = geo_label(spec, label, &op->err);
 
-	for (unsigned c = 0; s->bdev && c < op->label.comps; c++) {
-		const struct fmt_member *m = &op->label.member[c];
-
-		if (strncmp(m->domain, s->domain, sizeof(m->domain)) != 0 ||
-		    strncmp(m->drive, s->drive, sizeof(m->drive)) != 0)
-			continue;
-		op->note[c] = op->front[i]->io.result
-				      ? "its label cannot be read"
-				      : "carries no label";
-	}
-}
-
-static int labels_agree(struct vlog_opening *op, struct bdev **member)
-{
-	const struct fmt_label *first = label_choose(op);
-	int rc;
-
-	if (!first)
-		return err_set(&op->err, -ENOENT,
-			       "%s: no component carries a label of the log "
-			       "layout",
-			       op->name);
-	op->label = *first;
-	if (!label_named(op, &op->label))
-		return err_set(&op->err, -EINVAL,
-			       "these are components of %s in cluster %s",
-			       op->label.name, op->label.cluster);
-	for (unsigned i = 0; i < op->slots; i++) {
-		const struct fmt_label *l = label_of(op, i);
-
-		if (!l)
-			slot_unread(op, i);
-		rc = l ? slot_match(op, i, l, member) : 0;
-		if (rc)
-			return rc;
-	}
-	for (unsigned c = 0; c < op->label.comps; c++)
-		if (member[c])
-			op->note[c] = NULL;
-	return 0;
-}
-
-/* ---- a vDisk over them --------------------------------------------- */
-
-static void unused_closed(void *arg)
-{
-	(void)arg; /* a stuck drive may take its time: nobody waits */
-}
-
-static void recovered(struct vlog *v, int result, const struct err *err)
-{
-	struct vlog_opening *op = v->changed_arg;
-
-	if (result) {
-		op->err = *err;
-		opening_finish(op, result);
-		return;
-	}
-	v->changed = op->changed;
-	v->changed_arg = op->changed_arg;
-	v->state = VLOG_SERVING;
-	v->owns = true;
-	/* What failed while opening is closed as if it had failed now, and
-	 * so is what has no place. */
-	for (unsigned i = 0; i < op->slots; i++) {
-		bool member = false;
-
-		for (unsigned c = 0; c < v->n; c++)
-			member |= v->member[c].bdev == op->slot[i].bdev;
-		if (!op->slot[i].bdev || member)
-			continue;
-		bdev_close(op->slot[i].bdev, unused_closed, NULL);
-	}
-	vlog_kick(v);
-	opening_finish(op, 0);
-}
-
-static int members_check(struct vlog_opening *op, struct bdev **member)
-{
-	char why[320] = "";
-	unsigned there = 0;
-
-	for (unsigned c = 0; c < op->label.comps; c++) {
-		const struct bdev *b = member[c];
-
-		there += b != NULL;
-		if (b && (b->limits.block_bytes > FMT_BLOCK ||
-			  b->limits.align_bytes > FMT_BLOCK ||
-			  b->limits.io_max_bytes < FMT_RECORD_MAX))
-			return err_set(&op->err, -ENOTSUP,
-				       "%s: blocks above 4 KiB, or transfers "
-				       "below %u KiB",
-				       b->name, FMT_RECORD_MAX / 1024);
-	}
-	if (there + op->label.m >= op->label.comps)
-		return 0;
-	for (unsigned c = 0; c < op->label.comps; c++) {
-		if (member[c])
-			continue;
-		snprintf(why + strlen(why), sizeof(why) - strlen(why),
-			 "%s%.31s (%s)", why[0] ? ", " : "",
-			 op->label.member[c].domain,
-			 op->note[c] ? op->note[c] : "not there");
-	}
-	return err_set(&op->err, -EAGAIN,
-		       "%s: %u of %u components are of use, %u are needed; "
-		       "bring back what is missing: %s",
-		       op->label.name, there, op->label.comps,
-		       op->label.comps - op->label.m, why);
-}
-
-static int memory_check(struct vlog_opening *op)
-{
-	const uint64_t need = geo_memory_bytes(&op->label);
-	const uint64_t have = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-			      (uint64_t)sysconf(_SC_PAGESIZE);
-
-	if (need <= have)
-		return 0;
-	return err_set(&op->err, -ENOMEM,
-		       "%s needs %llu MiB of memory once fully written; this "
-		       "machine has %llu MiB. Make it smaller",
-		       op->label.name, (unsigned long long)(need / MIB),
-		       (unsigned long long)(have / MIB));
-}
-
-static void vlog_begin(struct vlog_opening *op)
-{
-	struct bdev *member[FMT_COMPS_MAX] = { 0 };
-	struct vlog *v;
-	int rc;
-
-	rc = labels_agree(op, member);
 	if (!rc)
-		rc = members_check(op, member);
-	if (!rc)
-		rc = memory_check(op);
-	if (!rc)
-		rc = vlog_new(op->r, &op->label, op->label.name, &op->v,
-			      &op->err);
-	if (rc) {
-		opening_finish(op, rc);
-		return;
-	}
-	v = op->v;
-	v->changed_arg = op;
-	v->pace = op->pace;
-	v->align = FMT_GRAN;
-	for (unsigned c = 0; c < v->n; c++) {
-		struct member *m = &v->member[c];
+		rc = memory_check(label, &op->err);
+	for (unsigned i = 0; i < op->slots && !rc; i++) {
+		const struct bdev *b = op->slot[i].bdev;
+		const uint64_t need = geo_member_bytes(label);
 
-		m->bdev = member[c];
-		m->alive = member[c] != NULL;
-		m->why = -ENODEV;
-		m->note = op->note[c];
-		m->lost_ns = reactor_now(op->r);
-		if (m->bdev && m->bdev->limits.block_bytes > v->align)
-			v->align = m->bdev->limits.block_bytes;
-	}
-	recover_start(v, recovered);
-}
-
-static void fronts_over(struct vlog_opening *op)
-{
-	int rc = 0;
-
-	timer_cancel(op->r, &op->timer);
-	switch (op->step++) {
-	case 0: /* written */
-	case 1: /* flushed */
-		for (unsigned i = 0; i < op->slots && !rc; i++)
-			rc = op->front[i]->io.result;
-		if (rc) {
-			err_set(&op->err, rc, "%s: a label cannot be written",
-				op->name);
-			opening_finish(op, rc);
-			return;
-		}
-		if (op->step == 1)
-			fronts_io(op, BDEV_FLUSH);
+		if (!b || b->limits.size_bytes < need)
+			rc = err_set(&op->err, -EINVAL,
+				     "component %u must be there, of %llu MiB "
+				     "or more",
+				     i, (unsigned long long)(need / MIB));
 		else
-			fronts_io(op, BDEV_READ);
-		break;
-	default:
-		vlog_begin(op);
-		break;
+			rc = bdev_check(b, &op->err);
 	}
+	return rc;
 }
 
 /* ---- the calls ----------------------------------------------------- */
@@ -519,7 +464,7 @@ static struct vlog_opening *opening_new(struct reactor *r,
 		 spec->name ? spec->name : "");
 	snprintf(op->cluster, sizeof(op->cluster), "%s",
 		 spec->cluster ? spec->cluster : "");
-	op->slots = spec->slots <= FMT_COMPS_MAX ? spec->slots : 0;
+	op->slots = spec->slots <= SLOTS_MAX ? spec->slots : 0;
 	for (unsigned i = 0; i < op->slots; i++) {
 		op->slot[i] = spec->slot[i];
 		op->front[i] = front_new(op);
@@ -532,30 +477,8 @@ struct vlog_opening *vlog_open(struct reactor *r, const struct vlog_spec *spec,
 {
 	struct vlog_opening *op = opening_new(r, spec, done, arg);
 
-	op->step = 2;
-	fronts_io(op, BDEV_READ);
+	fronts_read(op);
 	return op;
-}
-
-static int create_check(struct vlog_opening *op, const struct vlog_spec *spec)
-{
-	int rc = geo_label(spec, &op->label, &op->err);
-
-	if (!rc)
-		rc = memory_check(op);
-	for (unsigned i = 0; i < op->slots && !rc; i++) {
-		const struct bdev *b = op->slot[i].bdev;
-
-		if (!b || b->limits.size_bytes < geo_member_bytes(&op->label))
-			rc = err_set(&op->err, -EINVAL,
-				     "component %u must be there, of %llu "
-				     "MiB or more",
-				     i,
-				     (unsigned long long)(geo_member_bytes(
-								  &op->label) /
-							  MIB));
-	}
-	return rc;
 }
 
 struct vlog_opening *vlog_create(struct reactor *r,
@@ -563,18 +486,17 @@ struct vlog_opening *vlog_create(struct reactor *r,
 				 vdisk_done_fn *done, void *arg)
 {
 	struct vlog_opening *op = opening_new(r, spec, done, arg);
-	const int rc = create_check(op, spec);
+	struct fmt_label label;
+	int rc = create_check(op, spec, &label);
 
-	if (rc) {
-		opening_finish(op, rc);
-		return op;
+	if (!rc) {
+		uuid_make(r, label.head.vdisk);
+		for (unsigned i = 0; i < op->slots; i++)
+			uuid_make(r, label.member[i].uuid);
+		rc = components_make(op, &label);
 	}
-	uuid_make(r, op->label.head.vdisk);
-	for (unsigned i = 0; i < op->slots; i++)
-		uuid_make(r, op->label.member[i].uuid);
-	for (unsigned i = 0; i < op->slots; i++)
-		front_make(op, i);
-	fronts_io(op, BDEV_WRITE);
+	if (rc)
+		opening_finish(op, rc);
 	return op;
 }
 

@@ -30,6 +30,7 @@ struct run {
 	uint32_t skip; /* bytes of buf before the first block */
 	uint32_t bad;  /* bits of blocks to be fetched */
 	uint8_t member;
+	bool there;    /* its unit is */
 	bool was_bad;  /* there, and wrong */
 	bool hedged;   /* its member is late; the others are asked too */
 	bool answered; /* by it after all: what is fetched is not needed */
@@ -239,7 +240,7 @@ static void run_read(struct batch *b)
 	}
 	run->was_bad = true;
 	if (b->failed) {
-		run->was_bad = v->member[run->member].alive;
+		run->was_bad = run->there && v->member[run->member].alive;
 		run->bad = run_all(run);
 	} else {
 		run->bad = run_check(v, run);
@@ -342,7 +343,8 @@ static bool run_start(struct vlog *v, struct ureq *u)
 	u->placed += run->blocks;
 	hedge_begin(v, &run->hedge, run->member, run_hedge);
 	batch_begin(&run->batch, run_read);
-	if (seg_unit_there(v, s, unit))
+	run->there = seg_unit_there(v, s, unit);
+	if (run->there)
 		batch_io(v, &run->batch, run->member, BDEV_READ, 0,
 			 seg_unit_off(v, s, unit, loc_stripe(run->loc[0])) +
 				 off,

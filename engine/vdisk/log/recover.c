@@ -88,19 +88,33 @@ void recover_read_to(struct vlog *v, unsigned member, uint64_t off,
 
 /* ---- superblocks --------------------------------------------------- */
 
+/* It accepted a content that names it. Any other has no say: it was replaced,
+ * is new, or its superblocks are damaged. */
+static bool votes(const struct vlog *v, unsigned i)
+{
+	const struct member *m = &v->member[i];
+	const struct fmt_content *c = &m->super.content;
+
+	return m->alive && m->learned && c->seq && i < c->comps &&
+	       !memcmp(c->seat[i].uuid, v->conf.seat[i].uuid, 16);
+}
+
 static void group_learned(struct vlog *v)
 {
-	unsigned found = 0;
+	uint32_t voters = 0;
 
-	/* A slot that was never written means no accepted content there. */
-	for (unsigned i = 0; i < meta_group(v); i++)
-		found += v->member[i].alive && v->member[i].learned &&
-			 v->member[i].super.serial > 0;
-	if (found < meta_quorum(v)) {
+	for (unsigned i = 0; i < v->n; i++) {
+		v->member[i].admitted = votes(v, i);
+		if (v->member[i].admitted)
+			voters |= 1u << i;
+	}
+	if (!fmt_group_quorum(&v->conf, voters)) {
+		voters &= (1u << meta_group(v)) - 1;
 		err_set(&v->recovery->err, -EAGAIN,
-			"%s: %u of the %u metadata components are readable, "
+			"%s: %d of the %u metadata components are readable, "
 			"%u are needed; bring back what is missing",
-			v->label.name, found, meta_group(v), meta_quorum(v));
+			v->label.name, __builtin_popcount(voters),
+			meta_group(v), meta_group(v) / 2 + 1);
 		recover_fail(v, -EAGAIN);
 		return;
 	}
@@ -124,15 +138,6 @@ static void group_claimed(struct vlog *v, int result)
 
 /* ---- snapshot ------------------------------------------------------ */
 
-static int content_cmp(const struct fmt_content *a, const struct fmt_content *b)
-{
-	if (a->epoch != b->epoch)
-		return a->epoch < b->epoch ? -1 : 1;
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	return 0;
-}
-
 /* Back to nothing known of map and segments. */
 static int state_reset(struct vlog *v)
 {
@@ -145,41 +150,42 @@ static int state_reset(struct vlog *v)
 	for (unsigned i = 0; i < v->n; i++) {
 		struct member *m = &v->member[i];
 
-		memset(m->slot_used, 0, (v->label.slots + 63) / 64 * 8);
-		m->slots_free = v->label.slots;
+		memset(m->slot_used, 0, (m->slots + 63) / 64 * 8);
+		m->slots_free = m->slots;
 	}
 	return map_init(v);
 }
 
-static bool content_sane(const struct vlog *v, const struct fmt_content *c)
+static bool content_fits(const struct vlog *v, const struct fmt_content *c)
 {
-	return c->seq && c->snap_len % FMT_PIECE == 0 &&
-	       c->snap_len <= v->label.snap_bytes && c->area < 2 &&
-	       c->m == v->m && c->k && c->k + c->m <= (int)v->n &&
-	       c->codec < CODEC_COUNT && c->lsn < 1ull << 44;
+	return c->seq && c->snap_len <= v->label.snap_bytes &&
+	       fmt_config_same(c, &v->conf);
 }
 
-/* A higher content that is on nobody intact: could it have been committed? */
+/*
+ * A higher content that is on nobody intact: could it have been committed?
+ * Whoever is away, or whose superblocks cannot be read, may have it.
+ */
 static bool passed_over_ok(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
 	for (unsigned i = 0; i < meta_group(v); i++) {
 		const struct fmt_content *c = &v->member[i].super.content;
-		unsigned holders = 0, away = 0;
+		uint32_t holders = 0;
 
-		if (!(rv->tried & 1u << i) || content_cmp(c, &rv->content) <= 0)
+		if (!(rv->tried & 1u << i) ||
+		    fmt_content_compare(c, &rv->content) <= 0)
 			continue;
 		for (unsigned j = 0; j < meta_group(v); j++) {
 			const struct member *m = &v->member[j];
 
-			if (rv->tried & 1u << j &&
-			    !content_cmp(&m->super.content, c))
-				holders++;
-			else if (!m->alive)
-				away++;
+			if (rv->tried & 1u << j
+				    ? !fmt_content_compare(&m->super.content, c)
+				    : !m->alive || !m->super.serial)
+				holders |= 1u << j;
 		}
-		if (holders + away > v->m)
+		if (fmt_group_quorum(c, holders))
 			return false;
 	}
 	return true;
@@ -193,11 +199,12 @@ static bool snap_choose(struct vlog *v)
 	for (unsigned i = 0; i < meta_group(v); i++) {
 		const struct member *m = &v->member[i];
 
-		if (!m->alive || !m->learned || rv->tried & 1u << i ||
-		    !content_sane(v, &m->super.content))
+		if (!votes(v, i) || rv->tried & 1u << i ||
+		    !content_fits(v, &m->super.content))
 			continue;
-		if (best < 0 || content_cmp(&m->super.content,
-					    &v->member[best].super.content) > 0)
+		if (best < 0 ||
+		    fmt_content_compare(&m->super.content,
+					&v->member[best].super.content) > 0)
 			best = (int)i;
 	}
 	if (best < 0)
@@ -208,7 +215,8 @@ static bool snap_choose(struct vlog *v)
 	rv->piece = 0;
 	rv->snap_crc = codec_crc_start();
 	rv->snap_over = rv->pieces == 0; /* as created */
-	return passed_over_ok(v);
+	rv->refused = !passed_over_ok(v);
+	return !rv->refused;
 }
 
 static void content_take(struct vlog *v)
@@ -216,9 +224,7 @@ static void content_take(struct vlog *v)
 	struct recovery *rv = v->recovery;
 	const struct fmt_content *c = &rv->content;
 
-	v->k = c->k;
-	v->raid = c->raid;
-	v->codec = c->codec;
+	v->conf = *c;
 	v->log_epoch = c->log_epoch;
 	v->log_zone = c->log_zone;
 	v->durable = c->lsn;
@@ -276,6 +282,7 @@ static void snap_bad(struct vlog *v)
 static void snap_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
+	int rc;
 
 	if (rv->pieces && rv->waiting) {
 		rv->waiting = false;
@@ -298,14 +305,21 @@ static void snap_step(struct vlog *v)
 		snap_next(v);
 		return;
 	}
-	err_set(&rv->err, -EIO,
+	/* Not refused: there may be one of the members there were before. */
+	rc = rv->refused ? -EIO : -EUCLEAN;
+	err_set(&rv->err, rc,
 		"%s: no metadata component within reach holds an intact copy "
 		"of the newest state; bring back what is missing",
 		v->label.name);
-	recover_fail(v, -EIO);
+	recover_fail(v, rc);
 }
 
 /* ---- the whole ----------------------------------------------------- */
+
+static bool recover_too_few(const struct vlog *v)
+{
+	return member_alive_count(v) + v->conf.tolerates < v->n;
+}
 
 void recover_content_committed(struct vlog *v)
 {
@@ -343,8 +357,7 @@ bool recover_step(struct vlog *v)
 		recover_replay_step(v);
 		return true;
 	case COMMIT:
-		if (meta_stuck(v) ||
-		    (meta_idle(v) && member_alive_count(v) < v->n - v->m)) {
+		if (meta_stuck(v) || (meta_idle(v) && recover_too_few(v))) {
 			err_set(&rv->err, -EAGAIN,
 				"%s: too many members failed while opening",
 				v->label.name);
@@ -376,7 +389,7 @@ bool recover_again(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
-	if (member_alive_count(v) + v->m < v->n || rv->restarts++ > v->n)
+	if (recover_too_few(v) || rv->restarts++ > v->n)
 		return false;
 	free(rv->zone);
 	free(rv->rec);
@@ -398,7 +411,8 @@ void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 	v->recovery = rv;
 	rv->done = done;
 	/* Freed with the vDisk: a stuck drive may hold on to some. */
-	if (bufpool_init(&v->window_pool, v->r, WINDOW, v->m + 2)) {
+	if (bufpool_init(&v->window_pool, v->r, WINDOW,
+			 meta_group(v) / 2 + 2)) {
 		err_set(&rv->err, -ENOMEM, "%s: no memory to open",
 			v->label.name);
 		recover_fail(v, -ENOMEM);

@@ -38,6 +38,7 @@ struct recovery {
 	uint32_t pieces, piece;
 	uint32_t snap_crc;
 	bool snap_over;
+	bool refused; /* what is damaged may have been acknowledged */
 
 	unsigned member;
 	uint32_t slot;

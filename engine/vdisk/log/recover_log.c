@@ -18,7 +18,7 @@ static bool zone_place_ok(const struct vlog *v, const struct fmt_zone *h)
 {
 	bool here = false;
 
-	if (!h->copies || h->copies > v->m + 1)
+	if (!h->copies || h->copies > FMT_COPIES_MAX)
 		return false;
 	for (unsigned i = 0; i < h->copies; i++) {
 		if (h->comp[i] >= v->n || h->slot[i] >= v->label.zones)

@@ -99,8 +99,10 @@ enum clean_why resync_why(const struct vlog *v, const struct seg *s)
 	unsigned gone = 0, away = 0;
 
 	for (unsigned i = 0; i < seg_width(s); i++) {
-		away += !v->member[s->comp[i]].alive;
-		gone += resync_gone(v, s->comp[i]);
+		away += !seg_unit_there(v, s, i);
+		gone += resync_gone(v, s->comp[i]) ||
+			(v->member[s->comp[i]].alive &&
+			 !seg_unit_there(v, s, i)); /* was replaced */
 	}
 	/* One that is only silent counts for what is left, not for whether. */
 	if (gone)

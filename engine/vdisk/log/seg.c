@@ -34,14 +34,23 @@ void segs_fini(struct vlog *v)
 {
 	free(v->seg);
 	v->seg = NULL;
-	for (unsigned i = 0; i < array_len(v->ec); i++)
-		ec_free(v->ec[i]);
+	for (unsigned m = 0; m < array_len(v->ec); m++)
+		for (unsigned k = 0; k < array_len(v->ec[m]); k++)
+			ec_free(v->ec[m][k]);
 }
 
-const struct ec *seg_ec(struct vlog *v, unsigned k, unsigned m)
+const struct ec *seg_ec(const struct vlog *v, unsigned k, unsigned m)
 {
-	id_assert(k <= FMT_COMPS_MAX && m == v->m && v->ec[k]);
-	return v->ec[k];
+	id_assert(m < array_len(v->ec) && k < array_len(v->ec[m]) &&
+		  v->ec[m][k]);
+	return v->ec[m][k];
+}
+
+int seg_ec_need(struct vlog *v, unsigned k, unsigned m)
+{
+	if (!m || v->ec[m][k])
+		return 0;
+	return ec_new(k, m, &v->ec[m][k]);
 }
 
 uint64_t seg_unit_off(const struct vlog *v, const struct seg *s, unsigned unit,
@@ -72,7 +81,7 @@ double seg_free_share(const struct vlog *v)
 		if (!v->member[i].alive)
 			continue;
 		free += v->member[i].slots_free;
-		all += v->label.slots;
+		all += v->member[i].slots;
 	}
 	return all ? (double)free / (double)all : 0;
 }
@@ -104,8 +113,9 @@ uint64_t seg_space_grans(const struct vlog *v)
 	uint64_t slots = 0;
 
 	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].alive && v->label.slots > RESERVE_SLOTS + 1)
-			slots += v->label.slots - RESERVE_SLOTS - 1;
+		if (v->member[i].alive &&
+		    v->member[i].slots > RESERVE_SLOTS + 1)
+			slots += v->member[i].slots - RESERVE_SLOTS - 1;
 	if (!k)
 		return 0;
 	return slots / (k + v->m) * v->label.stripes * stripe_grans(v, k);
@@ -128,7 +138,7 @@ static void slot_give(struct vlog *v, unsigned comp, uint32_t slot)
 /* Any one, from a random place on, so that reuse is spread. */
 static uint32_t slot_find(struct vlog *v, unsigned comp)
 {
-	const uint32_t slots = v->label.slots;
+	const uint32_t slots = v->member[comp].slots;
 	uint32_t at = (uint32_t)rng_below(reactor_rng(v->r), slots);
 
 	for (uint32_t i = 0; i < slots; i++, at = (at + 1) % slots)
@@ -384,12 +394,12 @@ static bool place_ok(const struct vlog *v, const struct fmt_commit *c)
 {
 	uint32_t seen = 0;
 
-	if (c->seg >= v->segs || c->m != v->m || !c->k ||
+	if (c->seg >= v->segs || c->m >= FMT_COPIES_MAX || !c->k ||
 	    c->k + c->m > (int)v->n || c->stripe > v->label.stripes)
 		return false;
 	for (unsigned i = 0; i < c->k + c->m; i++) {
 		if (c->comp[i] >= v->n || seen & 1u << c->comp[i] ||
-		    c->slot[i] >= v->label.slots)
+		    c->slot[i] >= v->member[c->comp[i]].slots)
 			return false;
 		seen |= 1u << c->comp[i];
 	}
@@ -404,10 +414,14 @@ int seg_adopt(struct vlog *v, const struct fmt_commit *c, bool sealed)
 		return -EBADMSG;
 	s = &v->seg[c->seg];
 	if (s->state != SEG_FREE)
-		return s->id == c->seg_id && s->k == c->k ? 0 : -EBADMSG;
+		return s->id == c->seg_id && s->k == c->k && s->m == c->m
+			       ? 0
+			       : -EBADMSG;
 	for (unsigned i = 0; i < c->k + c->m; i++)
 		if (bit_get(v->member[c->comp[i]].slot_used, c->slot[i]))
 			return -EBADMSG;
+	if (seg_ec_need(v, c->k, c->m))
+		return -ENOMEM;
 	*s = (struct seg) {
 		.id = c->seg_id,
 		.k = c->k,

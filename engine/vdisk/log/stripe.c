@@ -24,7 +24,7 @@ static const unsigned stream_max[STREAMS] = {
 
 int stripes_init(struct vlog *v)
 {
-	const unsigned max = v->n * unit_grans(v);
+	const unsigned max = FMT_COMPS_MAX * unit_grans(v);
 
 	for (unsigned i = 0; i < STRIPES; i++) {
 		v->stripe[i].entry = calloc(max, sizeof(struct stripe_entry));
@@ -85,7 +85,7 @@ struct stripe *stripe_begin(struct vlog *v, enum stream stream)
 	if (seg_stripe_begin(v, stream, &s->seg, &s->stripe))
 		return NULL;
 	s->k = v->seg[s->seg].k;
-	s->m = v->m;
+	s->m = v->seg[s->seg].m;
 	if (!bufs_get(v, s)) {
 		seg_stripe_cancel(v, s->seg, s->stripe);
 		return NULL;

@@ -76,6 +76,7 @@ static bool steps(struct vlog *v)
 	moved |= reads_step(v);
 	moved |= clean_step(v);
 	moved |= seg_step(v);
+	moved |= change_step(v);
 	return moved;
 }
 
@@ -180,9 +181,14 @@ static const struct bdev_ops vlog_ops = {
 
 /* ---- made and freed ------------------------------------------------ */
 
+/* All stripes in work, and the cleaner's. */
+static uint32_t units_wanted(unsigned width)
+{
+	return (STRIPES + 1) * width + 4;
+}
+
 static int pools_init(struct vlog *v)
 {
-	const unsigned width = v->label.k + v->label.m;
 	int rc;
 
 	rc = slab_init(&v->lio_slab, sizeof(struct lio), LIOS);
@@ -190,7 +196,7 @@ static int pools_init(struct vlog *v)
 		rc = slab_init(&v->req_slab, sizeof(struct ureq), REQS);
 	if (!rc)
 		rc = slab_init(&v->zone_slab, sizeof(struct zone),
-			       v->n * v->label.zones + 1);
+			       FMT_COMPS_MAX * v->label.zones + 1);
 	if (!rc)
 		rc = bufpool_init(&v->page_pool, v->r, FMT_BLOCK, 96);
 	if (!rc)
@@ -198,21 +204,41 @@ static int pools_init(struct vlog *v)
 				  RECS + RECS_INFLIGHT);
 	if (!rc)
 		rc = bufpool_init(&v->unit_pool, v->r, v->label.unit_bytes,
-				  (STRIPES + 1) * width + 4);
+				  units_wanted(v->conf.k + v->conf.m));
 	if (!rc)
 		rc = bufpool_init(&v->piece_pool, v->r, FMT_PIECE,
-				  2 * (v->m + 1));
+				  2 * FMT_COPIES_MAX);
 	v->scratch = reactor_buf_alloc(v->r, FMT_BLOCK);
 	return rc ? rc : v->scratch ? 0 : -ENOMEM;
 }
 
-static int ecs_init(struct vlog *v)
+/* For what may be written from now on: k' may be less than k. */
+static int shapes_init(struct vlog *v, unsigned k, unsigned m)
 {
 	int rc = 0;
 
-	for (unsigned k = 1; k <= v->label.k && !rc && v->m; k++)
-		rc = ec_new(k, v->m, &v->ec[k]);
+	for (unsigned i = 1; i <= k && !rc; i++)
+		rc = seg_ec_need(v, i, m);
 	return rc;
+}
+
+int vlog_policy_room(struct vlog *v, unsigned k, unsigned m)
+{
+	const uint32_t units = units_wanted(k + m);
+	int rc = shapes_init(v, k, m);
+
+	if (!rc && units > v->unit_pool.count)
+		rc = bufpool_grow(&v->unit_pool, units - v->unit_pool.count);
+	return rc;
+}
+
+void vlog_policy_take(struct vlog *v)
+{
+	v->k = v->conf.k;
+	v->m = v->conf.m;
+	v->raid = v->conf.raid;
+	v->codec = v->conf.codec;
+	v->bdev.limits.io_opt_bytes = v->k * v->label.unit_bytes;
 }
 
 static int vlog_init(struct vlog *v)
@@ -222,9 +248,9 @@ static int vlog_init(struct vlog *v)
 	if (!rc)
 		rc = codec_new(&v->coder);
 	if (!rc)
-		rc = ecs_init(v);
+		rc = shapes_init(v, v->k, v->m);
 	for (unsigned i = 0; i < v->n && !rc; i++)
-		rc = member_space_init(v, &v->member[i]);
+		rc = member_space_init(v, &v->member[i], v->conf.seat[i].slots);
 	if (!rc)
 		rc = map_init(v);
 	if (!rc)
@@ -244,53 +270,37 @@ static int vlog_init(struct vlog *v)
 	return rc;
 }
 
-static void facts_fill(struct vlog *v, unsigned i)
-{
-	const struct fmt_member *l = &v->label.member[i];
-	struct vdisk_slot *s = &v->member[i].facts;
-
-	memcpy(v->member[i].uuid, l->uuid, 16);
-	memcpy(s->domain, l->domain, sizeof(s->domain) - 1);
-	memcpy(s->drive, l->drive, sizeof(s->drive) - 1);
-	memcpy(s->component, l->component, sizeof(s->component) - 1);
-}
-
-int vlog_new(struct reactor *r, const struct fmt_label *label, const char *name,
-	     struct vlog **out, struct err *err)
+int vlog_new(struct reactor *r, const struct fmt_label *label,
+	     const struct fmt_content *conf, struct vlog **out, struct err *err)
 {
 	struct vlog *v = calloc(1, sizeof(*v));
 
 	if (!v)
-		return err_set(err, -ENOMEM, "%s: no memory", name);
+		return err_set(err, -ENOMEM, "%s: no memory", label->name);
 	v->r = r;
 	v->label = *label;
-	v->n = label->comps;
-	v->k = label->k;
-	v->m = label->m;
-	v->raid = label->raid;
-	v->codec = label->codec;
+	v->conf = *conf;
+	v->n = conf->comps;
 	v->next_lsn = 1;
 	memcpy(v->uuid, label->head.vdisk, 16);
 	v->crc_seed = codec_crc(v->uuid, 16);
-	for (unsigned i = 0; i < v->n; i++)
-		facts_fill(v, i);
 	v->layout = &vdisk_log;
-	bdev_init(&v->bdev, &vlog_ops, r, name);
+	bdev_init(&v->bdev, &vlog_ops, r, label->name);
 	v->bdev.limits = (struct bdev_limits) {
 		.size_bytes = label->size_blocks * FMT_BLOCK,
 		.block_bytes = FMT_BLOCK,
 		.phys_bytes = FMT_BLOCK,
 		.align_bytes = 1,
 		.io_max_bytes = IO_MAX_BYTES,
-		.io_opt_bytes = v->k * label->unit_bytes,
 		.can_flush = true,
 		.can_fua = true,
 		.can_trim = true,
 		.trim_zeroes = true,
 	};
+	vlog_policy_take(v);
 	if (vlog_init(v)) {
 		vlog_free(v);
-		return err_set(err, -ENOMEM, "%s: no memory", name);
+		return err_set(err, -ENOMEM, "%s: no memory", label->name);
 	}
 	*out = v;
 	return 0;
@@ -310,7 +320,7 @@ static void vlog_fini(struct vlog *v)
 	segs_fini(v);
 	map_fini(v);
 	codec_free(v->coder);
-	for (unsigned i = 0; i < v->n; i++) {
+	for (unsigned i = 0; i < FMT_COMPS_MAX; i++) {
 		free(v->member[i].zone_used);
 		free(v->member[i].slot_used);
 	}
@@ -332,33 +342,13 @@ void vlog_free(struct vlog *v)
 	free(v);
 }
 
-struct returning {
-	struct vlog *v;
-	unsigned index;
-	struct bdev *bdev;
-	struct io io;
-	uint8_t *buf;
-	vdisk_done_fn *done;
-	void *arg;
-	struct err err;
-	int result;
-};
-
-static void return_abandon(struct vlog *v)
-{
-	if (!v->returning)
-		return;
-	reactor_buf_free(v->r, v->returning->buf, 4 * FMT_BLOCK);
-	free(v->returning);
-}
-
 void vlog_abandon(struct bdev *bdev)
 {
 	struct vlog *v = vlog_of(bdev);
 
 	id_assert(!v->task_posted);
 	recover_abandon(v);
-	return_abandon(v);
+	change_abandon(v);
 	vlog_free(v);
 }
 
@@ -402,128 +392,14 @@ static bool close_step(struct vlog *v)
 	for (unsigned i = 0; i < v->n; i++)
 		if (v->member[i].bdev)
 			members_close(v);
-	if (v->lios_out || v->closing_members || v->task_posted || v->returning)
+	if (v->lios_out || v->closing_members || v->task_posted || v->changes)
 		return false;
 	vlog_fini(v);
 	bdev_closed(&v->bdev);
 	return true;
 }
 
-/* ---- members that come back ---------------------------------------- */
-
-static void return_end(struct vlog *v, int result)
-{
-	struct returning *ret = v->returning;
-
-	v->returning = NULL;
-	reactor_buf_free(v->r, ret->buf, 4 * FMT_BLOCK);
-	ret->done(result, result ? &ret->err : NULL, &v->bdev, ret->arg);
-	free(ret);
-	vlog_changed(v);
-}
-
-static void return_refused(void *arg)
-{
-	struct vlog *v = arg;
-
-	return_end(v, v->returning->result);
-}
-
-static void return_refuse(struct vlog *v, int result)
-{
-	struct returning *ret = v->returning;
-
-	ret->result = result;
-	bdev_close(ret->bdev, return_refused, v);
-}
-
-static void return_learned(struct vlog *v)
-{
-	struct returning *ret = v->returning;
-	struct member *m = &v->member[ret->index];
-
-	if (m->bdev != ret->bdev) { /* lost again meanwhile, and closed */
-		err_set(&ret->err, -EIO, "%s: failed again", v->bdev.name);
-		return_end(v, -EIO);
-		return;
-	}
-	if (ret->index < meta_group(v) && !m->learned) {
-		err_set(&ret->err, -EIO, "%s: its superblocks cannot be read",
-			v->bdev.name);
-		m->bdev = NULL;
-		return_refuse(v, -EIO);
-		return;
-	}
-	if (ret->index < meta_group(v) && m->super.promised > v->epoch) {
-		err_set(&ret->err, -ESTALE,
-			"%s: another owner has taken the vDisk over",
-			v->bdev.name);
-		m->bdev = NULL;
-		vlog_stop(v, "another owner has taken it over");
-		return_refuse(v, -ESTALE);
-		return;
-	}
-	m->alive = true;
-	resync_member_back(v);
-	return_end(v, 0);
-}
-
-static void return_label_read(struct io *io)
-{
-	struct returning *ret = io->arg;
-	struct vlog *v = ret->v;
-	const struct fmt_label *l = (const void *)ret->buf;
-	struct member *m = &v->member[ret->index];
-
-	if (!io->result &&
-	    fmt_label_check(ret->buf + FMT_LABEL_A, ret->index, FMT_LABEL_A))
-		l = (const void *)(ret->buf + FMT_LABEL_B);
-	if (io->result ||
-	    fmt_label_check(l, ret->index,
-			    l == (void *)ret->buf ? FMT_LABEL_A
-						  : FMT_LABEL_B) ||
-	    memcmp(l->comp_uuid, m->uuid, 16) ||
-	    memcmp(l->head.vdisk, v->uuid, 16)) {
-		err_set(&ret->err, -EINVAL,
-			"%s is not component %u of this vDisk", ret->bdev->name,
-			ret->index);
-		return_refuse(v, -EINVAL);
-		return;
-	}
-	if (v->state != VLOG_SERVING) {
-		err_set(&ret->err, -EIO, "%s: not in service", v->bdev.name);
-		return_refuse(v, -EIO);
-		return;
-	}
-	m->bdev = ret->bdev;
-	meta_learn(v, 1u << ret->index, return_learned);
-}
-
-void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *bdev,
-			vdisk_done_fn *done, void *arg)
-{
-	struct vlog *v = vlog_of(vdisk);
-	struct returning *ret = calloc(1, sizeof(*ret));
-
-	id_assert(ret && index < v->n && !v->member[index].bdev &&
-		  !v->returning);
-	*ret = (struct returning) {
-		.v = v,
-		.index = index,
-		.bdev = bdev,
-		.done = done,
-		.arg = arg,
-		.buf = reactor_buf_alloc(v->r, 4 * FMT_BLOCK),
-	};
-	id_assert(ret->buf);
-	v->returning = ret;
-	ret->io = (struct io) { .op = BDEV_READ,
-				.len = 4 * FMT_BLOCK,
-				.buf = ret->buf,
-				.done = return_label_read,
-				.arg = ret };
-	bdev_submit(bdev, &ret->io);
-}
+/* ---- calls --------------------------------------------------------- */
 
 int vlog_member_fail(struct bdev *vdisk, unsigned index, struct err *err)
 {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A change under way, as change.c (the queue, members) and policy.c see it.
+ */
+#ifndef ENGINE_VDISK_LOG_CHANGE_H
+#define ENGINE_VDISK_LOG_CHANGE_H
+
+#include "engine/vdisk/log/impl.h"
+
+enum change_step {
+	CHANGE_QUEUED,
+	CHANGE_BUSY,   /* with I/O of its own */
+	CHANGE_CONFIG, /* ready to be said in the next content */
+	CHANGE_NAMED,  /* said; waits until a content with it is committed */
+	CHANGE_LEAVING,
+};
+
+struct change_part { /* a component that comes in */
+	unsigned index;
+	struct vdisk_slot slot; /* its bdev: NULL once it is the vDisk's */
+	struct fmt_seat seat;
+	struct maker *maker;
+};
+
+struct change {
+	struct change *next;
+	struct vlog *v;
+	enum change_step step;
+	/* In the steps QUEUED, CONFIG (no content is in work) and NAMED (it is
+	 * committed), when it is its turn. */
+	void (*turn)(struct change *c);
+	vdisk_done_fn *done;
+	void *arg;
+	int result;
+	struct err err;
+	uint64_t config;
+	struct timer timer;
+	struct io io;
+	uint8_t *front;
+	unsigned comps; /* of the vDisk, with the parts in */
+	unsigned parts, making, closing;
+	struct change_part part[FMT_COMPS_MAX];
+	struct vdisk_policy target; /* of a policy change */
+};
+
+struct change *change_add(struct vlog *v, void (*turn)(struct change *c),
+			  vdisk_done_fn *done, void *arg);
+/* The one whose turn it is, or NULL. */
+struct change *change_head(const struct vlog *v);
+/* It is in conf now. */
+void change_named(struct change *c);
+/* It is over: done() is called, c is gone. */
+void change_end(struct change *c);
+/* It is refused: closes what came with it first. */
+void change_refuse(struct change *c, int result);
+/* Makes all parts components; then CONFIG, or it is refused. */
+int parts_make(struct change *c);
+void part_usable(struct change *c, struct change_part *p);
+/* A bdev that can be a component with so many slots. */
+int part_check(const struct vlog *v, const struct bdev *bdev, uint32_t slots,
+	       struct err *err);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The log layout: members replaced by empty components, with the owner dying
+ * at any moment of it. Whatever happens: all that was written is there, one of
+ * the old and the new component is the member, and once the rebuild is through
+ * any m others may go.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "log_rig.h"
+
+#define BLOCKS 90
+
+struct answer {
+	unsigned count;
+	int result;
+	struct err err;
+};
+
+static void answered(int result, const struct err *err, struct bdev *vd,
+		     void *arg)
+{
+	struct answer *a = arg;
+
+	(void)vd;
+	a->count++;
+	a->result = result;
+	if (result)
+		a->err = *err;
+}
+
+static uint32_t version_of(uint64_t lba)
+{
+	return (uint32_t)(lba * 7 % 50 + 1);
+}
+
+static void fill(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
+
+	for (uint64_t lba = 0; lba < BLOCKS; lba++)
+		block_make(lba, version_of(lba), buf + lba * 4096);
+	for (uint64_t lba = 0; lba < BLOCKS; lba += 3)
+		assert_int_equal(bdev_io_sync(rig->vd, BDEV_WRITE, 0,
+					      lba * 4096, buf + lba * 4096,
+					      3 * 4096),
+				 0);
+	free(buf);
+}
+
+static void expect_all(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
+	struct err err = { 0 };
+
+	assert_int_equal(
+		bdev_io_sync(rig->vd, BDEV_READ, 0, 0, buf, BLOCKS * 4096), 0);
+	for (uint64_t lba = 0; lba < BLOCKS; lba++)
+		assert_int_equal(block_version(lba, buf + lba * 4096),
+				 version_of(lba));
+	free(buf);
+	if (vlog_check(rig->vd, &err))
+		fail_msg("%s", err.text);
+}
+
+static void turns(struct rig *rig, unsigned n)
+{
+	while (n--)
+		rig_turn(rig);
+}
+
+static void wait_for(struct rig *rig, const struct answer *a, unsigned count)
+{
+	for (unsigned i = 0; a->count < count; i++) {
+		assert_true(i < 20000);
+		rig_turn(rig);
+	}
+}
+
+/* Away, and the vDisk has noticed. */
+static void lose(struct rig *rig, unsigned i)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(vlog_member_fail(rig->vd, i, &err), 0);
+	disk_leave(&rig->disk[i]);
+	turns(rig, 50);
+}
+
+static void replace(struct rig *rig, unsigned index, unsigned disk,
+		    struct answer *a)
+{
+	struct vdisk_slot slot = { .bdev = disk_open(&rig->disk[disk]) };
+
+	assert_non_null(slot.bdev);
+	snprintf(slot.domain, sizeof(slot.domain), "new%u", disk);
+	vlog_replace(rig->vd, index, &slot, answered, a);
+}
+
+static void rebuilt(struct rig *rig)
+{
+	struct vlog_info info;
+
+	for (unsigned i = 0; i < 40000; i++) {
+		rig_turn(rig);
+		vlog_info(rig->vd, &info);
+		if (!info.segs_exposed && info.state == VDISK_HEALTHY)
+			return;
+	}
+	fail_msg("%u segments of %u are still exposed",
+		 (unsigned)info.segs_exposed, (unsigned)info.segs);
+}
+
+static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+		  unsigned n)
+{
+	rig_init(rig, seed, k, m, n, 400);
+	rig->spec.tune.slots = 24;
+	if (rig_create_sync(rig))
+		fail_msg("%s", rig->err.text);
+	fill(rig);
+}
+
+static void reopen(struct rig *rig)
+{
+	if (rig_open_sync(rig))
+		fail_msg("%s", rig->err.text);
+}
+
+static void end(struct rig *rig)
+{
+	if (rig->vd)
+		rig_close_sync(rig);
+	rig_fini(rig);
+}
+
+/* In the metadata group and outside; then others go, one at a time. */
+static void test_replace(void **state)
+{
+	static const unsigned shape[][3] = { { 1, 1, 3 }, { 2, 1, 4 } };
+
+	(void)state;
+	for (unsigned s = 0; s < 2; s++) {
+		const unsigned n = shape[s][2];
+
+		for (unsigned i = 0; i < n; i++) {
+			struct answer a = { 0 };
+			struct vlog_info info;
+			struct rig rig;
+			unsigned spare;
+
+			begin(&rig, 11 + i, shape[s][0], shape[s][1], n);
+			spare = rig_disk_add(&rig, rig.disk[0].bytes);
+			lose(&rig, i);
+			replace(&rig, i, spare, &a);
+			wait_for(&rig, &a, 1);
+			if (a.result)
+				fail_msg("%s", a.err.text);
+			expect_all(&rig);
+			rebuilt(&rig);
+			vlog_info(rig.vd, &info);
+			assert_memory_equal(info.slot[i].domain, "new", 3);
+			assert_int_equal(info.failures_left, 1);
+			lose(&rig, (i + 1) % n);
+			expect_all(&rig);
+			rig_crash(&rig, true);
+			/* The old one is of no use, nor in the way. */
+			disk_return(&rig.disk[i]);
+			reopen(&rig);
+			vlog_info(rig.vd, &info);
+			assert_int_equal(info.slots, n);
+			assert_null(rig.disk[i].open);
+			expect_all(&rig);
+			end(&rig);
+		}
+	}
+}
+
+/*
+ * The owner dies after any number of turns. Opened with all there is, either
+ * component is the member; then the replacement is asked for again.
+ */
+static void crash_once(unsigned after, unsigned k, unsigned n, unsigned index)
+{
+	struct answer a = { 0 }, again = { 0 };
+	struct vlog_info info;
+	struct rig rig;
+	unsigned spare;
+
+	begin(&rig, 1000 + after, k, 1, n);
+	spare = rig_disk_add(&rig, rig.disk[0].bytes);
+	lose(&rig, index);
+	replace(&rig, index, spare, &a);
+	turns(&rig, after);
+	rig_crash(&rig, after / 2 % 2);
+	if (after % 3) /* the old one is there again, too */
+		disk_return(&rig.disk[index]);
+	reopen(&rig);
+	expect_all(&rig);
+	vlog_info(rig.vd, &info);
+	assert_false(rig.disk[spare].open && rig.disk[index].open);
+	if (a.count) /* what was answered counts */
+		assert_non_null(rig.disk[spare].open);
+	if (!info.slot[index].bdev) {
+		replace(&rig, index, spare, &again);
+		wait_for(&rig, &again, 1);
+		if (again.result)
+			fail_msg("after %u: %s", after, again.err.text);
+	}
+	rebuilt(&rig);
+	lose(&rig, (index + 1 + after % (n - 1)) % n);
+	expect_all(&rig);
+	if (after % 5 == 0) {
+		rig_crash(&rig, true);
+		reopen(&rig);
+		expect_all(&rig);
+	}
+	end(&rig);
+}
+
+static void test_crash(void **state)
+{
+	(void)state;
+	for (unsigned after = 0; after < 150; after += 2)
+		crash_once(after, 1, 3, after / 2 % 3);
+	for (unsigned after = 1; after < 150; after += 5)
+		crash_once(after, 2, 4, after % 4);
+}
+
+/* Two at a time; one that is no component; one of another index. */
+static void test_queue(void **state)
+{
+	struct answer a = { 0 }, b = { 0 }, c = { 0 };
+	struct vdisk_slot slot = { 0 };
+	struct rig rig;
+
+	(void)state;
+	begin(&rig, 5, 1, 2, 5);
+	rig_disk_add(&rig, rig.disk[0].bytes);
+	rig_disk_add(&rig, rig.disk[0].bytes);
+	rig_disk_add(&rig, rig.disk[0].bytes / 2);
+	lose(&rig, 0);
+	lose(&rig, 3);
+	replace(&rig, 0, 5, &a);
+	replace(&rig, 3, 6, &b);
+	replace(&rig, 3, 7, &c); /* in service by then */
+	wait_for(&rig, &a, 1);
+	wait_for(&rig, &b, 1);
+	wait_for(&rig, &c, 1);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(b.result, 0);
+	assert_int_equal(c.result, -EBUSY);
+	rebuilt(&rig);
+	lose(&rig, 1);
+	lose(&rig, 2);
+	expect_all(&rig);
+	replace(&rig, 1, 7, &c);
+	wait_for(&rig, &c, 2);
+	assert_int_equal(c.result, -ENOSPC);
+	disk_return(&rig.disk[2]);
+	replace(&rig, 1, 2, &c); /* member 2 as member 1 */
+	wait_for(&rig, &c, 3);
+	assert_int_equal(c.result, -EINVAL);
+	replace(&rig, 2, 2, &c);
+	wait_for(&rig, &c, 4);
+	assert_int_equal(c.result, 0);
+	disk_return(&rig.disk[0]);
+	slot.bdev = disk_open(&rig.disk[0]); /* was replaced */
+	vlog_replace(rig.vd, 1, &slot, answered, &c);
+	wait_for(&rig, &c, 5);
+	assert_int_equal(c.result, -EINVAL);
+	expect_all(&rig);
+	end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_crash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
