@@ -168,8 +168,9 @@ struct m_point {
 	struct m_dir read, write;
 	struct m_interval *interval; /* counted ones, in order */
 	size_t intervals;
-	/* of its vDisk while it was measured, in the log layout; ratio of what
-	 * was stored at its end */
+	bool degraded, rebuilding; /* its vDisk, at some moment of it */
+	/* by its vDisk while it was measured, in the log layout; ratio of all
+	 * that was stored at its end */
 	double written_s; /* 0: nothing is known */
 	struct m_written written;
 	double ratio;
@@ -275,5 +276,7 @@ bool model_run_over(const struct m_run *run);
 struct m_vdisk *model_vdisk(const struct model *model, const char *name);
 struct m_domain *model_domain(const struct model *model, const char *name);
 void model_amp(const struct m_written *written, struct m_amp *amp);
+/* Adds where both are known. */
+void model_written_add(struct m_written *sum, const struct m_written *more);
 
 #endif

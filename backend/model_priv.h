@@ -129,6 +129,8 @@ void model_run_time(struct m_state *s);
 void model_run_sums(struct m_run *run, struct run_own *own);
 void model_runs_free(struct m_state *s);
 void model_vdisks_free(struct m_state *s);
+/* A point that runs on this vDisk saw its state. */
+void model_run_vdisk(struct m_state *s, const struct m_vdisk *vdisk);
 /* What was written to a vDisk in an interval, for the point it fell into. */
 void model_run_written(struct m_state *s, const char *vdisk,
 		       const struct m_vdisk_strip *strip);

@@ -352,6 +352,12 @@ static bool kind_has_point(const char *kind)
 	       !strcmp(kind, "ramp");
 }
 
+static void point_saw(struct m_point *p, const struct m_vdisk *v)
+{
+	p->degraded |= !strcmp(v->state, "degraded");
+	p->rebuilding |= !strcmp(v->state, "rebuilding");
+}
+
 static int phase_point(struct m_state *s, struct m_run *run,
 		       const struct m_phase *ph, struct m_in *in)
 {
@@ -359,6 +365,7 @@ static int phase_point(struct m_state *s, struct m_run *run,
 	int64_t outstanding = in_int(in, "outstanding", 1 << 30, IN_MAY);
 	double percent = in_num(in, "percent");
 	double asked = in_num(in, "asked_iops");
+	const struct m_vdisk *v;
 	struct m_point *p = NULL;
 	int rc;
 
@@ -376,6 +383,9 @@ static int phase_point(struct m_state *s, struct m_run *run,
 	p->begun_t_us = ph->begun_t_us;
 	p->warmup_us = ph->warmup_us;
 	p->length_us = ph->length_us;
+	v = model_vdisk(&s->pub, run->series[ph->series].vdisk);
+	if (v)
+		point_saw(p, v);
 	return 0;
 }
 
@@ -561,7 +571,26 @@ void model_run_mark(struct m_state *s, const char *text)
 	event_text(p->marks + len, sizeof(p->marks) - len, text);
 }
 
-/* ---- what a vDisk wrote while a point was measured ----------------------- */
+/* ---- what a vDisk was and wrote while a point was measured --------------- */
+
+/* The point that is running on this vDisk, or NULL. */
+static struct m_point *point_on(struct m_state *s, const char *vdisk)
+{
+	struct m_run *run = model_run(&s->pub);
+
+	if (!run || run->phase.ended || run->phase.series < 0 ||
+	    strcmp(run->series[run->phase.series].vdisk, vdisk) != 0)
+		return NULL;
+	return model_point_find(run, run->phase.phase);
+}
+
+void model_run_vdisk(struct m_state *s, const struct m_vdisk *vdisk)
+{
+	struct m_point *p = point_on(s, vdisk->name);
+
+	if (p)
+		point_saw(p, vdisk);
+}
 
 static int64_t part_of(int64_t bytes, double share)
 {
@@ -572,16 +601,11 @@ static int64_t part_of(int64_t bytes, double share)
 void model_run_written(struct m_state *s, const char *vdisk,
 		       const struct m_vdisk_strip *strip)
 {
-	struct m_run *run = model_run(&s->pub);
-	const struct m_written *w = &strip->written;
-	struct m_point *p;
+	struct m_point *p = point_on(s, vdisk);
+	struct m_written w = strip->written;
 	int64_t us;
 	double share;
 
-	if (!run || run->phase.ended || run->phase.series < 0 ||
-	    strcmp(run->series[run->phase.series].vdisk, vdisk) != 0)
-		return;
-	p = model_point_find(run, run->phase.phase);
 	if (!p || p->state != POINT_RUN || p->paused_t_us)
 		return;
 	us = strip->t_us - (p->begun_t_us + p->warmup_us + p->held_us);
@@ -589,14 +613,15 @@ void model_run_written(struct m_state *s, const char *vdisk,
 		return;
 	us = us < strip->len_us ? us : strip->len_us;
 	share = (double)us / (double)strip->len_us;
+	w.user = part_of(w.user, share);
+	w.stored = part_of(w.stored, share);
+	w.log = part_of(w.log, share);
+	w.destage = part_of(w.destage, share);
+	w.bypass = part_of(w.bypass, share);
+	w.clean = part_of(w.clean, share);
+	w.rebuild = part_of(w.rebuild, share);
+	w.checkpoint = part_of(w.checkpoint, share);
+	model_written_add(&p->written, &w);
 	p->written_s += (double)us / 1e6;
 	p->ratio = strip->ratio;
-	p->written.user += part_of(w->user, share);
-	p->written.stored += part_of(w->stored, share);
-	p->written.log += part_of(w->log, share);
-	p->written.destage += part_of(w->destage, share);
-	p->written.bypass += part_of(w->bypass, share);
-	p->written.clean += part_of(w->clean, share);
-	p->written.rebuild += part_of(w->rebuild, share);
-	p->written.checkpoint += part_of(w->checkpoint, share);
 }

@@ -204,6 +204,7 @@ int model_on_vdisk(struct m_state *s, const struct event_head *head,
 	}
 	span_turn(&v, head->t_us);
 	*at = v;
+	model_run_vdisk(s, at);
 	return 0;
 }
 
@@ -255,6 +256,24 @@ void model_amp(const struct m_written *w, struct m_amp *amp)
 	amp->checkpoint = (double)w->checkpoint / user;
 	amp->all = amp->log + amp->destage + amp->bypass + amp->clean +
 		   amp->rebuild + amp->checkpoint;
+}
+
+static void sum_add(int64_t *sum, int64_t v)
+{
+	if (v > 0)
+		*sum = *sum > EVENT_INT_MAX - v ? EVENT_INT_MAX : *sum + v;
+}
+
+void model_written_add(struct m_written *sum, const struct m_written *more)
+{
+	sum_add(&sum->user, more->user);
+	sum_add(&sum->stored, more->stored);
+	sum_add(&sum->log, more->log);
+	sum_add(&sum->destage, more->destage);
+	sum_add(&sum->bypass, more->bypass);
+	sum_add(&sum->clean, more->clean);
+	sum_add(&sum->rebuild, more->rebuild);
+	sum_add(&sum->checkpoint, more->checkpoint);
 }
 
 static int64_t in_bytes(struct m_in *in, const char *key)

@@ -71,7 +71,8 @@ struct curve {
 	double max_iops;           /* what a search found; else NAN */
 	struct curve_point *point; /* in order of measuring */
 	size_t points;
-	json_t *facts; /* facts_of_series(); NULL: none are known */
+	json_t *facts;            /* facts_of_series(); NULL: none are known */
+	struct m_written written; /* over all points; user 0: not known */
 };
 void curve_summary(const struct curve *curve, double bound_us,
 		   struct series_summary *summary);
@@ -142,9 +143,18 @@ void curves_compare(const struct curve *a, const struct curve *b,
 json_t *analysis_run_json(const struct m_run *run, double bound_us);
 json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 			      double bound_us);
-/* "RAID-5 4+1 on 5 of 12 drives", as far as known; "" else. Returns out. */
+/* "RAID-5 4+1 on 5 of 12 drives, log, lz4", as far as known; "" else. Returns
+ * out. */
 const char *series_layout_text(const struct m_series *series, char *out,
 			       size_t size);
+/* "write amplification 3.81: log 2.12, stripes 1.27, cleaning 0.31, checkpoints
+ * 0.11; compression 1.62:1"; "" where nothing is known. Returns out. */
+const char *written_text(const struct m_written *written, char *out,
+			 size_t size);
+/* Users' bytes before by after compression; NAN where nobody wrote. */
+double written_ratio(const struct m_written *written);
+/* Over the points of a series that count, kind point and ramp. */
+void series_written(const struct m_series *series, struct m_written *sum);
 /* The same for people; *text the caller's to free(). */
 int analysis_run_text(const struct m_run *run, double bound_us, char **text);
 int analysis_compare_text(const struct curve *a, const struct curve *b,

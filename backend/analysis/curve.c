@@ -49,12 +49,21 @@ static double mean_us(const struct m_point *p)
 	return ops > 0 ? sum / ops / 1000 : NAN;
 }
 
+void series_written(const struct m_series *series, struct m_written *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (size_t i = 0; i < series->points; i++)
+		if (strcmp(series->point[i].kind, "max") != 0)
+			model_written_add(sum, &series->point[i].written);
+}
+
 int curve_of_series(const struct m_series *series, struct curve *curve)
 {
 	memset(curve, 0, sizeof(*curve));
 	memcpy(curve->name, series->name, sizeof(curve->name));
 	curve->max_iops = series->max_iops;
 	series_layout_text(series, curve->layout, sizeof(curve->layout));
+	series_written(series, &curve->written);
 	curve->point = calloc(series->points + 1, sizeof(*curve->point));
 	if (!curve->point)
 		return -ENOMEM;

@@ -139,6 +139,8 @@ static void say_layout(json_t *facts, const struct m_series *se)
 	say_count(facts, "RAID", se->raid);
 	if (se->k >= 0 && se->m >= 0)
 		say(facts, "data + parity", "%d+%d", se->k, se->m);
+	say(facts, "layout", "%s", se->layout);
+	say(facts, "compression", "%s", se->compression);
 	say(facts, "policy", "%s", se->policy);
 	say(facts, "vDisk state", "%s", se->vdisk_state);
 	say_bytes(facts, "stripe unit", se->stripe_unit_bytes);

@@ -36,6 +36,19 @@ static json_t *set_json(const struct lat_set *s)
 			 lat_json(&s->read), "write", lat_json(&s->write));
 }
 
+static json_t *written_json(const struct m_written *w)
+{
+	struct m_amp amp;
+
+	model_amp(w, &amp);
+	if (isnan(amp.all))
+		return json_null();
+	return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "all", amp.all, "log",
+			 amp.log, "destage", amp.destage, "bypass", amp.bypass,
+			 "clean", amp.clean, "rebuild", amp.rebuild,
+			 "checkpoint", amp.checkpoint);
+}
+
 static json_t *point_json(const struct m_point *p)
 {
 	struct point_stats st;
@@ -44,7 +57,7 @@ static json_t *point_json(const struct m_point *p)
 	return json_pack(
 		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:b,s:I,"
 		"s:o,"
-		"s:o,s:o,s:o,s:f,s:o,s:o,s:o}",
+		"s:o,s:o,s:o,s:f,s:o,s:o,s:o,s:b,s:b,s:o,s:o}",
 		"kind", p->kind, "phase", p->phase, "point", p->point,
 		"percent", json_number(st.percent), "asked_iops",
 		json_number(st.asked_iops), "iops", json_number(st.iops),
@@ -58,7 +71,10 @@ static json_t *point_json(const struct m_point *p)
 		json_number(st.iops_ci), "latency_ci",
 		json_number(st.latency_ci), "measured_s", st.measured_s,
 		"marks", text(p->marks), "latency_us", set_json(&st.latency),
-		"response_us", set_json(&st.response));
+		"response_us", set_json(&st.response), "degraded", p->degraded,
+		"rebuilding", p->rebuilding, "write_amplification",
+		written_json(&p->written), "compression_ratio",
+		json_number(written_ratio(&p->written)));
 }
 
 static json_t *reading_json(const struct reading *r, double full)
@@ -86,6 +102,7 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 {
 	json_t *points = json_array();
 	struct series_summary sum;
+	struct m_written written;
 	struct curve curve;
 
 	for (size_t i = 0; i < se->points; i++)
@@ -97,10 +114,11 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 		return NULL;
 	}
 	curve_summary(&curve, bound_us, &sum);
+	written = curve.written;
 	curve_fini(&curve);
 	return json_pack(
 		"{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
-		"s:o,s:b}",
+		"s:o,s:b,s:o,s:o,s:o,s:o}",
 		"name", se->name, "vdisk", text(se->vdisk), "raid",
 		count(se->raid), "data", count(se->k), "parity", count(se->m),
 		"drives", count(se->drives), "drives_all",
@@ -108,7 +126,10 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 		text(se->workload), "workload_title", text(se->workload_title),
 		"max_iops", json_number(se->max_iops), "max_outstanding",
 		count(se->max_outstanding), "points", points, "summary",
-		summary_json(&sum), "max_bound", series_max_bound(se));
+		summary_json(&sum), "max_bound", series_max_bound(se), "layout",
+		text(se->layout), "compression", text(se->compression),
+		"write_amplification", written_json(&written),
+		"compression_ratio", json_number(written_ratio(&written)));
 }
 
 json_t *analysis_run_json(const struct m_run *run, double bound_us)
@@ -148,8 +169,11 @@ json_t *analysis_compare_json(const struct curve *a, const struct curve *b,
 				"b_interpolated", c->b_interpolated, "verdict",
 				text(c->verdict ? c->verdict : "")));
 	}
-	return json_pack("{s:s,s:s,s:o,s:o,s:f,s:o,s:o}", "a", a->name, "b",
-			 b->name, "a_layout", text(a->layout), "b_layout",
-			 text(b->layout), "bound_us", bound_us, "readings",
-			 readings, "facts", facts ? facts : json_null());
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:f,s:o,s:o}", "a", a->name,
+			 "b", b->name, "a_layout", text(a->layout), "b_layout",
+			 text(b->layout), "a_write_amplification",
+			 written_json(&a->written), "b_write_amplification",
+			 written_json(&b->written), "bound_us", bound_us,
+			 "readings", readings, "facts",
+			 facts ? facts : json_null());
 }

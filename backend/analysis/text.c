@@ -50,10 +50,21 @@ static const char *figure_percent(double share, char *out, size_t size)
 /* ---- what a series runs on ----------------------------------------------
  */
 
+/* ", log, lz4"; ", in place"; "" where it was not told. */
+static void layout_words(const struct m_series *se, char *out, size_t size)
+{
+	const bool packs =
+		*se->compression && strcmp(se->compression, "none") != 0;
+
+	snprintf(out, size, "%s%s%s%s", *se->layout ? ", " : "",
+		 strcmp(se->layout, "inplace") ? se->layout : "in place",
+		 packs ? ", " : "", packs ? se->compression : "");
+}
+
 const char *series_layout_text(const struct m_series *se, char *out,
 			       size_t size)
 {
-	char what[48] = "", of[24] = "";
+	char what[48] = "", of[24] = "", how[32];
 
 	if (se->raid == 1 && se->drives > 0)
 		snprintf(what, sizeof(what), "RAID-1, %d copies",
@@ -65,11 +76,52 @@ const char *series_layout_text(const struct m_series *se, char *out,
 		snprintf(what, sizeof(what), "RAID-%d", se->raid);
 	if (se->drives_all > 0)
 		snprintf(of, sizeof(of), " of %d", se->drives_all);
+	layout_words(se, how, sizeof(how));
 	if (se->drives > 0)
-		snprintf(out, size, "%s on %d%s drive%s", what, se->drives, of,
-			 se->drives == 1 && !*of ? "" : "s");
+		snprintf(out, size, "%s on %d%s drive%s%s", what, se->drives,
+			 of, se->drives == 1 && !*of ? "" : "s", how);
 	else
-		snprintf(out, size, "%s", what);
+		snprintf(out, size, "%s%s", what, how);
+	return out;
+}
+
+/* ---- what it writes ------------------------------------------------------ */
+
+double written_ratio(const struct m_written *w)
+{
+	return w->user > 0 && w->stored > 0
+		       ? (double)w->user / (double)w->stored
+		       : NAN;
+}
+
+static size_t cause(char *out, size_t size, size_t at, const char *name,
+		    double amp)
+{
+	if (at < size && amp >= 0.005)
+		at += (size_t)snprintf(out + at, size - at, "%s %s %.2f",
+				       out[at - 1] == ':' ? "" : ",", name,
+				       amp);
+	return at;
+}
+
+const char *written_text(const struct m_written *w, char *out, size_t size)
+{
+	const double ratio = written_ratio(w);
+	struct m_amp amp;
+	size_t at;
+
+	out[0] = '\0';
+	model_amp(w, &amp);
+	if (isnan(amp.all))
+		return out;
+	at = (size_t)snprintf(out, size, "write amplification %.2f:", amp.all);
+	at = cause(out, size, at, "log", amp.log);
+	at = cause(out, size, at, "stripes", amp.destage + amp.bypass);
+	at = cause(out, size, at, "cleaning", amp.clean);
+	at = cause(out, size, at, "rebuild", amp.rebuild);
+	at = cause(out, size, at, "checkpoints", amp.checkpoint);
+	if (at < size && !isnan(ratio))
+		snprintf(out + at, size - at, "; compression %.2f:1", ratio);
 	return out;
 }
 
@@ -81,6 +133,17 @@ static void points_head(FILE *f)
 		"IOPS", "+-%", "MB/s", "mean ms", "p50", "p99", "p99.9");
 }
 
+#define FLAGS 12 /* letters behind a point, and their end */
+
+/* "50 %" of a curve, "x16" of a ramp. */
+static void load_text(const struct m_point *p, char *out, size_t size)
+{
+	if (isnan(p->percent))
+		snprintf(out, size, "x%lld", (long long)p->outstanding);
+	else
+		snprintf(out, size, "%.0f %%", p->percent);
+}
+
 static void point_row(FILE *f, const struct m_point *p, char *flags)
 {
 	char t[9][32];
@@ -88,11 +151,7 @@ static void point_row(FILE *f, const struct m_point *p, char *flags)
 	const struct lat_stats *l = &st.latency.all;
 
 	point_stats(p, &st);
-	if (isnan(st.percent))
-		snprintf(t[0], sizeof(t[0]), "x%lld",
-			 (long long)st.outstanding);
-	else
-		snprintf(t[0], sizeof(t[0]), "%.0f %%", st.percent);
+	load_text(p, t[0], sizeof(t[0]));
 	flags[0] = st.saturated ? 's' : '\0';
 	flags[1] = '\0';
 	if (st.generator_bound)
@@ -103,6 +162,10 @@ static void point_row(FILE *f, const struct m_point *p, char *flags)
 		strcat(flags, "c");
 	if (*p->marks)
 		strcat(flags, "f");
+	if (p->degraded)
+		strcat(flags, "d");
+	if (p->rebuilding)
+		strcat(flags, "r");
 	if (st.errors)
 		strcat(flags, "e");
 	fprintf(f, "%5s %10s %10s %5s %8s %7s %7s %7s %7s%s%s\n", t[0],
@@ -129,6 +192,8 @@ static void flags_explain(FILE *f, const char *seen)
 		       "for it" },
 		{ 'c', "cut short or still running" },
 		{ 'f', "a fault fell into it" },
+		{ 'd', "its vDisk was degraded" },
+		{ 'r', "its vDisk was being rebuilt" },
 		{ 'e', "I/O errors" },
 	};
 
@@ -185,11 +250,59 @@ static void summary_rows(FILE *f, const struct series_summary *s)
 			figure_percent(s->drop_off, t, sizeof(t)));
 }
 
+static const char *figure_amp(double v, char *out, size_t size)
+{
+	if (isnan(v))
+		snprintf(out, size, "-");
+	else
+		snprintf(out, size, "%.2f", v);
+	return out;
+}
+
+static void written_row(FILE *f, const char *load, const struct m_written *w)
+{
+	struct m_amp amp;
+	char t[7][16];
+
+	model_amp(w, &amp);
+	fprintf(f, "  %9s %8s %8s %8s %8s %8s %8s %8s\n", load,
+		figure_amp(amp.all, t[0], sizeof(t[0])),
+		figure_amp(amp.log, t[1], sizeof(t[1])),
+		figure_amp(amp.destage + amp.bypass, t[2], sizeof(t[2])),
+		figure_amp(amp.clean, t[3], sizeof(t[3])),
+		figure_amp(amp.rebuild, t[4], sizeof(t[4])),
+		figure_amp(amp.checkpoint, t[5], sizeof(t[5])),
+		figure_amp(written_ratio(w), t[6], sizeof(t[6])));
+}
+
+/* Bytes to drives for a byte that the load wrote, by cause: a row a point, of
+ * those in which something was written. */
+static void written_rows(FILE *f, const struct m_series *se,
+			 const struct m_written *mean)
+{
+	char load[24];
+
+	if (mean->user <= 0)
+		return;
+	fprintf(f, "  bytes to drives for a byte written\n");
+	fprintf(f, "  %9s %8s %8s %8s %8s %8s %8s %8s\n", "load", "all", "log",
+		"stripes", "cleaning", "rebuild", "checkpt", "compr.");
+	for (size_t i = 0; i < se->points; i++) {
+		const struct m_point *p = &se->point[i];
+
+		if (!strcmp(p->kind, "max") || p->written.user <= 0)
+			continue;
+		load_text(p, load, sizeof(load));
+		written_row(f, load, &p->written);
+	}
+	written_row(f, "mean", mean);
+}
+
 static int series_text(FILE *f, const struct m_series *se, double bound_us)
 {
 	struct series_summary sum;
 	struct curve curve;
-	char seen[8] = "", flags[8], layout[96];
+	char seen[FLAGS] = "", flags[FLAGS], layout[96];
 	size_t kinds = 0;
 	size_t rows = 0;
 
@@ -224,8 +337,9 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 	if (curve_of_series(se, &curve))
 		return -ENOMEM;
 	curve_summary(&curve, bound_us, &sum);
-	curve_fini(&curve);
 	summary_rows(f, &sum);
+	written_rows(f, se, &curve.written);
+	curve_fini(&curve);
 	return 0;
 }
 
@@ -290,9 +404,13 @@ static void compared_row(FILE *f, const struct compared *c)
 
 static void compared_head(FILE *f, char letter, const struct curve *c)
 {
+	char written[160];
+
 	fprintf(f, " %c  %s\n", letter, c->name);
 	if (*c->layout)
 		fprintf(f, "    %s\n", c->layout);
+	if (*written_text(&c->written, written, sizeof(written)))
+		fprintf(f, "    %s\n", written);
 }
 
 static void compared_facts(FILE *f, const struct curve *a,
