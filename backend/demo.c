@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The demo's lab: six fault domains of two file drives each, every domain
- * behind its own link, three vDisks of three policies. It lives in a directory
- * of its own in the cache, agent and all, and leaves only its session.
+ * behind its own link, three vDisks of three policies in the log layout and one
+ * in place. It lives in a directory of its own in the cache, agent and all, and
+ * leaves only its session.
  *
  * Drives and links are held to stated speeds, low enough that two cores and a
  * plain disk are bored, so that every machine shows the same story:
@@ -28,7 +29,7 @@
 
 #define DOMAINS 6
 #define DRIVES 2
-#define DRIVE_BYTES (512 * MIB)
+#define DRIVE_BYTES (GIB)
 #define VDISK_BYTES (128 * MIB)
 #define AGENT "demo"
 #define END_MS 10000
@@ -67,12 +68,13 @@ static json_t *domain_doc(const char *dir, int domain)
 static json_t *lab_doc(const char *dir)
 {
 	static const struct {
-		const char *policy, *vdisk;
+		const char *policy, *vdisk, *layout;
 		int raid, ftt;
 	} rows[] = {
-		{ "mirror", "db1", 1, 1 },
-		{ "parity", "db2", 5, 1 },
-		{ "double", "db3", 6, 2 },
+		{ "mirror", "db1", "log", 1, 1 },
+		{ "parity", "db2", "log", 5, 1 },
+		{ "double", "db3", "log", 6, 2 },
+		{ "in-place", "db4", "inplace", 6, 2 },
 	};
 	json_t *domains = json_array(), *policies = json_array(),
 	       *vdisks = json_array();
@@ -83,9 +85,9 @@ static json_t *lab_doc(const char *dir)
 	for (i = 0; i < array_len(rows); i++) {
 		json_array_append_new(
 			policies,
-			json_pack("{s:s,s:i,s:i,s:i}", "name", rows[i].policy,
+			json_pack("{s:s,s:i,s:i,s:s}", "name", rows[i].policy,
 				  "raid", rows[i].raid, "ftt", rows[i].ftt,
-				  "stripe_unit_bytes", 65536));
+				  "layout", rows[i].layout));
 		json_array_append_new(vdisks,
 				      json_pack("{s:s,s:I,s:s}", "name",
 						rows[i].vdisk, "size_bytes",

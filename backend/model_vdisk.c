@@ -111,14 +111,16 @@ static void in_vdisk(struct m_in *in, struct m_vdisk *v)
 	in_members(in, v);
 }
 
-/* A change of state is worth a line; progress is not. */
+/* A change of state is worth a line, and another member that is gone;
+ * progress is not. */
 static void vdisk_log(struct m_state *s, int64_t t_us,
 		      const struct m_vdisk *was, const struct m_vdisk *is)
 {
 	bool bad =
 		!strcmp(is->state, "failed") || !strcmp(is->state, "degraded");
 
-	if (was && !strcmp(was->state, is->state))
+	if (was && !strcmp(was->state, is->state) &&
+	    is->failures_left >= was->failures_left)
 		return;
 	model_log(s, t_us, bad ? "warn" : "info", "vDisk %s is %s%s%s",
 		  is->name, is->state, *is->reason ? ": " : "", is->reason);
@@ -381,11 +383,6 @@ int model_on_vdisk_usage(struct m_state *s, const struct event_head *head,
 		return in->rc;
 	was = v->log;
 	v->log = is;
-	if (is.blocks_lost > 0 && is.blocks_lost > was.blocks_lost)
-		model_log(s, head->t_us, "error",
-			  "vDisk %s: %lld blocks of 4 KiB are lost: reads of "
-			  "them fail",
-			  name, (long long)is.blocks_lost);
 	if (was.t_us < 0 || was.opened_t_us != is.opened_t_us ||
 	    is.t_us <= was.t_us)
 		return 0;

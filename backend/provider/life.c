@@ -165,6 +165,7 @@ static void now_open(struct p_vdisk *v, struct bdev *bdev, bool made)
 	v->provider->tidy = true;
 	v->opened_t_us = (int64_t)event_now_us();
 	tell_figures_whole(v);
+	v->lost_told = 0;
 	memset(v->gone_ns, 0, sizeof(v->gone_ns));
 	memset(v->tried_ns, 0, sizeof(v->tried_ns));
 	vdisk_info(bdev, &v->info);

@@ -123,6 +123,7 @@ struct p_vdisk {
 	int64_t opened_t_us; /* PV_OPEN: since when */
 	json_t *figures;     /* as told last */
 	uint64_t figures_ns; /* when; 0: at once */
+	uint64_t lost_told;  /* blocks of it that are lost */
 };
 
 struct provider {

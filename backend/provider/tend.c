@@ -12,6 +12,7 @@
  *   it is shut or failed and a drive is back it is opened again
  *   nobody needs a component                 it is deleted
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -376,6 +377,27 @@ static void vdisk_tell(struct p_vdisk *v, enum vdisk_state was, uint64_t now)
 	tell_vdisk(v);
 }
 
+/* Loud: it stands in the log, beside the point it fell into, and on the
+ * screens. */
+static void lost_tend(struct p_vdisk *v)
+{
+	const uint64_t lost = v->info.log.blocks_lost;
+	char text[160];
+
+	if (v->phase != PV_OPEN || lost == v->lost_told)
+		return;
+	if (lost > v->lost_told) {
+		snprintf(text, sizeof(text),
+			 "vDisk %s has lost %llu block%s of 4 KiB: reads of "
+			 "them fail",
+			 v->name, (unsigned long long)lost,
+			 lost == 1 ? "" : "s");
+		tell_fault(v->provider, text, "lost", v->name, "engine");
+	}
+	v->lost_told = lost;
+	v->told = true;
+}
+
 static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 {
 	enum vdisk_state was = v->info.state;
@@ -399,6 +421,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 	}
 	if (was == VDISK_MIGRATING && v->info.state != was)
 		p->tidy = true;
+	lost_tend(v);
 	vdisk_waits_tend(v);
 	vdisk_tell(v, was, now);
 	tell_figures(v, now);

@@ -237,8 +237,8 @@ static void while_measured(void **state)
 	/* two whole intervals and, of the first, the half behind the warm-up;
 	 * what came after the last sample and before the end counts, too */
 	assert_true(fabs(p[0].written_s - 3) < 1.01);
-	assert_true(p[0].written.user >= 20 * MIB &&
-		    p[0].written.user <= 28 * MIB);
+	assert_true(p[0].written.user >= (int64_t)(20 * MIB) &&
+		    p[0].written.user <= (int64_t)(28 * MIB));
 	assert_false(p[0].degraded);
 	assert_true(p[1].degraded && !p[1].rebuilding);
 	says(t.model);

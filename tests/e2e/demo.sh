@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The demo without a console: three curves of ten points and their summary, the
-# slower link, the pulled drive; nothing is left but the session, also of a
-# demo that was killed.
+# The demo without a console: both layouts' curves of ten points and their
+# summary, two more policies, the slower link, the pulled drive; nothing is left
+# but the session, also of a demo that was killed.
 . "$SOURCE_DIR/tests/e2e/lab.sh"
 command -v jq >/dev/null && command -v zstd >/dev/null || {
   echo "skipped: needs jq and zstd"
@@ -21,20 +21,25 @@ wait "$killed" 2>/dev/null
 
 want 0 iodeck demo --headless --seconds 0.5 --json
 jq -e . "$HOME/out" >/dev/null || die "not one JSON document"
-jq -e '[.series[0:3][].name] == ["RAID-1", "RAID-5", "RAID-6"]' "$HOME/out" \
-  >/dev/null || die "three policies expected"
-jq -e 'all(.series[0:3][]; (.points | length) == 10)' "$HOME/out" \
-  >/dev/null || die "ten points a curve expected"
-jq -e 'all(.series[0:3][].points[]; .asked_iops > 0 and .iops > 0 and .mb_s > 0
+jq -e '[.series[0:4][] | [.name, .layout]] == [["RAID-6, in place", "inplace"],
+  ["RAID-6", "log"], ["RAID-5", "log"], ["RAID-1", "log"]]' "$HOME/out" \
+  >/dev/null || die "two layouts, three policies expected"
+jq -e '[.series[0:4][].points | length] == [10, 10, 5, 5]' "$HOME/out" \
+  >/dev/null || die "ten points a curve, then five, expected"
+jq -e '.series[1].write_amplification | .all > 1 and .log > 0' "$HOME/out" \
+  >/dev/null || die "what the log layout wrote is not said"
+jq -e '.series[0].write_amplification == null' "$HOME/out" >/dev/null ||
+  die "in place, nothing is known of causes"
+jq -e 'all(.series[0:4][].points[]; .asked_iops > 0 and .iops > 0 and .mb_s > 0
   and (.saturated | type) == "boolean"
   and all(.latency_us, .response_us; all(.all, .read, .write;
     .mean > 0 and .p50 > 0 and .p95 > 0 and .p99 > 0 and .p99_9 > 0)))' \
   "$HOME/out" >/dev/null || die "a point lacks figures"
-jq -e 'all(.series[0:3][].summary; .peak_iops > 0 and .peak_latency_us > 0 and
+jq -e 'all(.series[0:4][].summary; .peak_iops > 0 and .peak_latency_us > 0 and
   .at_70.iops > 0 and .at_80.latency_us > 0 and
   .max_iops_under.bound_us == 1000)' "$HOME/out" >/dev/null ||
   die "a summary lacks figures"
-jq -e '.series | length == 5' "$HOME/out" >/dev/null ||
+jq -e '.series | length == 6' "$HOME/out" >/dev/null ||
   die "the link and the pulled drive are to be series as well"
 session=$(jq -r .session "$HOME/out")
 [ -f "$session" ] || die "no session at $session"
@@ -73,7 +78,7 @@ events "$session" | jq -r 'del(.config?) | paths[-1] | strings' | sort -u |
 
 # What was recorded is what was printed.
 want 0 iodeck show "$session" --json
-jq -e 'all(.series[0:3][]; (.points | length) == 10)' "$HOME/out" \
+jq -e '[.series[0:4][].points | length] == [10, 10, 5, 5]' "$HOME/out" \
   >/dev/null || die "the session shows other than the run printed"
 want 0 iodeck show "$session"
 said out 'RAID-5'
