@@ -375,15 +375,19 @@ static void column_stop(struct list *l, const char *sample)
 		l->stop[l->stops++] = from + text_columns(sample) + 2;
 }
 
-/* A row: cells stand between Ta; what is too wide pushes the rest on. */
+/* A row: cells stand between Ta; what is too wide pushes the rest on, and the
+ * last cell goes on below itself. */
 static void column_row(struct out *o, const struct list *l, char **w, int n)
 {
+	const int indent = o->indent;
 	size_t cell = 0;
 	int from = 0;
 
 	for (int i = 0; i <= n; i++) {
 		if (i < n && strcmp(w[i], "Ta") != 0)
 			continue;
+		if (i == n && cell)
+			o->indent = l->indent + l->stop[cell - 1];
 		run_words(o, w + from, i - from);
 		from = i + 1;
 		if (i < n && cell < l->stops) {
@@ -392,6 +396,7 @@ static void column_row(struct out *o, const struct list *l, char **w, int n)
 		}
 	}
 	line_end(o);
+	o->indent = indent;
 }
 
 static void list_begin(struct out *o, char **w, int n)

@@ -6,8 +6,7 @@
  *
  * Drives serve one I/O at a time, reads and writes alike (the modelled ones
  * do); a link has a way each. An I/O takes its bytes at the rate, or a turn of
- * the IOPS, whichever is longer: so a log record of few blocks costs a turn on
- * each of m + 1 drives.
+ * the IOPS, whichever is longer.
  */
 #include <math.h>
 #include <string.h>
@@ -16,9 +15,8 @@
 #include "engine/vdisk/limit.h"
 
 #define BLOCK 4096.0
-#define COUNTED_S 2.0 /* less says little */
-#define GROUP 32.0    /* blocks a log record, with many in flight */
-#define SUMMARY 16.0  /* bytes a block in its stripe */
+#define GROUP 32.0   /* blocks a log record, with many in flight */
+#define SUMMARY 16.0 /* bytes a block in its stripe */
 #define UNIT (128 * 1024.0)
 #define PIECE (256 * 1024.0) /* of a checkpoint */
 #define LOG_SHARE 0.02
@@ -46,6 +44,40 @@ static void add(struct work *w, bool read, double ios, double bytes)
 	w->row[w->rows++].read = read;
 }
 
+/* ---- what was written --------------------------------------------------- */
+
+static void written_add(struct m_written *to, const struct m_written *w)
+{
+	to->user += w->user;
+	to->stored += w->stored;
+	to->log += w->log;
+	to->destage += w->destage;
+	to->bypass += w->bypass;
+	to->clean += w->clean;
+	to->rebuild += w->rebuild;
+	to->checkpoint += w->checkpoint;
+}
+
+double vdisk_written(const struct m_vdisk *v, int64_t now_us, int64_t span_us,
+		     struct m_written *written)
+{
+	int64_t known_us = 0;
+
+	*written = (struct m_written) { 0 };
+	for (size_t i = v->strips; i-- > 0;) {
+		const struct m_vdisk_strip *s = &v->strip[i];
+
+		if (s->t_us <= now_us - span_us)
+			break;
+		written_add(written, &s->written);
+		known_us += s->len_us;
+	}
+	/* It tells nothing while nothing changes. */
+	if (known_us && now_us - v->strip[v->strips - 1].t_us > span_us / 2)
+		known_us = span_us;
+	return (double)known_us / 1e6;
+}
+
 /* ---- what is known of the workload --------------------------------------- */
 
 static bool mix_of(const struct m_point *p, struct mix *mix)
@@ -62,27 +94,13 @@ static bool mix_of(const struct m_point *p, struct mix *mix)
 	return true;
 }
 
-/* The newest point from which both can be told; else the newest at all. */
+/* The newest point that says anything. */
 static const struct m_point *point_of(const struct m_series *s, struct mix *mix)
 {
-	const struct m_point *any = NULL;
-	struct mix m;
-
-	for (size_t i = s->points; i-- > 0;) {
-		const struct m_point *p = &s->point[i];
-
-		if (!mix_of(p, &m))
-			continue;
-		if (!any) {
-			any = p;
-			*mix = m;
-		}
-		if (p->written_s >= COUNTED_S && p->written.user > 0) {
-			*mix = m;
-			return p;
-		}
-	}
-	return any;
+	for (size_t i = s->points; i-- > 0;)
+		if (mix_of(&s->point[i], mix))
+			return &s->point[i];
+	return NULL;
 }
 
 /* ---- the log layout ------------------------------------------------------ */
@@ -104,34 +122,19 @@ static double log_share(const struct m_series *s)
 	return fmin(fmax(LOG_SHARE * size, LOG_MIN), LOG_MAX) / size;
 }
 
-/* records: log records a byte of users'. */
-static void bytes_counted(const struct model *model, const struct m_series *s,
-			  const struct m_point *p, struct limit_bytes *w,
-			  double *records)
+/* All points of the series: what lies between two checkpoints belongs to both.
+ */
+static void written_sum(const struct m_series *s, struct m_written *sum)
 {
-	const double user = (double)p->written.user;
-	const double data = (double)s->k / (s->k + s->m);
-	double small;
-	struct m_amp a;
-
-	model_amp(&p->written, &a);
-	*w = (struct limit_bytes) {
-		.log = a.log,
-		.destage = a.destage,
-		.bypass = a.bypass,
-		.clean = a.clean,
-		.snap = a.checkpoint,
-		.clean_read = a.clean * data / share_live(model, s),
-	};
-	/* Stored bytes that went through the log; the rest of it is heads. */
-	small = (double)p->written.stored / user -
-		a.bypass * data / (1 + SUMMARY / BLOCK);
-	*records = fmax(0, a.log / (s->m + 1) - fmax(0, small)) / BLOCK;
+	*sum = (struct m_written) { 0 };
+	for (size_t i = 0; i < s->points; i++)
+		if (s->point[i].written_s > 0)
+			written_add(sum, &s->point[i].written);
 }
 
 static void bytes_expected(const struct m_series *s, const struct m_point *p,
 			   const struct mix *mix, struct limit_bytes *w,
-			   double *records)
+			   double *stored)
 {
 	const struct limit_layout l = {
 		.k = (unsigned)s->k,
@@ -142,13 +145,46 @@ static void bytes_expected(const struct m_series *s, const struct m_point *p,
 		.log_share = log_share(s),
 	};
 
-	*records = 0;
-	if (mix->write_bytes >= s->k * UNIT * 7 / 8) {
+	*stored = l.stored;
+	if (mix->write_bytes >= s->k * UNIT * 7 / 8)
 		limit_sequential(&l, w);
-		return;
+	else
+		limit_random(&l, w);
+}
+
+/*
+ * What was counted, over what is expected of the first half log: destaging and
+ * checkpoints come in lumps of about that, and shorter counts say anything.
+ * The log itself is taken with full records, as they are where a limit is
+ * reached, however few were in flight when it was counted.
+ *
+ * records: log records a byte of users'.
+ */
+static void bytes_of(const struct model *model, const struct m_series *s,
+		     const struct m_point *p, const struct mix *mix,
+		     struct limit_bytes *w, double *records, bool *counted)
+{
+	const double data = (double)s->k / (s->k + s->m);
+	const double before = log_share(s) * (double)s->size_bytes / 2;
+	struct m_written sum;
+	double stored, small, all;
+
+	bytes_expected(s, p, mix, w, &stored);
+	written_sum(s, &sum);
+	all = (double)sum.user + before;
+	*counted = (double)sum.user >= before && before > 0;
+	if (all > 0) {
+		stored = (stored * before + (double)sum.stored) / all;
+		w->destage = (w->destage * before + (double)sum.destage) / all;
+		w->bypass = (w->bypass * before + (double)sum.bypass) / all;
+		w->clean = (w->clean * before + (double)sum.clean) / all;
+		w->snap = (w->snap * before + (double)sum.checkpoint) / all;
 	}
-	limit_random(&l, w);
-	*records = 1 / (GROUP * BLOCK);
+	w->clean_read = w->clean * data / share_live(model, s);
+	/* Of what is stored, what went through the log. */
+	small = fmax(0, stored - w->bypass * data / (1 + SUMMARY / BLOCK));
+	*records = stored > 0 ? small / stored / (GROUP * BLOCK) : 0;
+	w->log = (s->m + 1) * (small + *records * BLOCK);
 }
 
 static void work_log(const struct model *model, const struct m_series *s,
@@ -158,15 +194,12 @@ static void work_log(const struct model *model, const struct m_series *s,
 	const double write = (1 - mix->read_share) * mix->write_bytes;
 	const double copies = s->m + 1;
 	struct limit_bytes w = { 0 };
-	double records, striped;
+	double records = 0, striped;
 
-	limit->counted = p->written_s >= COUNTED_S && p->written.user > 0;
-	if (limit->counted)
-		bytes_counted(model, s, p, &w, &records);
-	else
-		bytes_expected(s, p, mix, &w, &records);
-	if (write > 0)
+	if (write > 0) {
+		bytes_of(model, s, p, mix, &w, &records, &limit->counted);
 		limit->amp = limit_written(&w);
+	}
 	striped = w.destage + w.bypass + w.clean;
 	add(work, false, copies * records * write, w.log * write);
 	add(work, false, striped * write / UNIT, striped * write);
@@ -287,38 +320,4 @@ void policy_limit(const char *layout, int k, int m, struct series_limit *limit)
 		ios = limit_inplace_ios((unsigned)k, (unsigned)m, false);
 		limit->ios = ios.reads + ios.writes;
 	}
-}
-
-/* ---- what was written lately --------------------------------------------- */
-
-static void written_add(struct m_written *to, const struct m_written *w)
-{
-	to->user += w->user;
-	to->stored += w->stored;
-	to->log += w->log;
-	to->destage += w->destage;
-	to->bypass += w->bypass;
-	to->clean += w->clean;
-	to->rebuild += w->rebuild;
-	to->checkpoint += w->checkpoint;
-}
-
-double vdisk_written(const struct m_vdisk *v, int64_t now_us, int64_t span_us,
-		     struct m_written *written)
-{
-	int64_t known_us = 0;
-
-	*written = (struct m_written) { 0 };
-	for (size_t i = v->strips; i-- > 0;) {
-		const struct m_vdisk_strip *s = &v->strip[i];
-
-		if (s->t_us <= now_us - span_us)
-			break;
-		written_add(written, &s->written);
-		known_us += s->len_us;
-	}
-	/* It tells nothing while nothing changes. */
-	if (known_us && now_us - v->strip[v->strips - 1].t_us > span_us / 2)
-		known_us = span_us;
-	return (double)known_us / 1e6;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/analysis/analysis.h"
 #include "backend/deck_impl.h"
 #include "backend/paths.h"
 #include "synth.h"
@@ -80,6 +81,36 @@ static int upto_one(const json_t *event, void *arg)
 	return 0;
 }
 
+/* Its figures, over time and as limits, and when it was not healthy. */
+static void assert_vdisks(const struct model *m, const struct model *live)
+{
+	assert_int_equal(m->vdisks, live->vdisks);
+	for (size_t i = 0; i < m->vdisks; i++) {
+		const struct m_vdisk *v = &m->vdisk[i], *w = &live->vdisk[i];
+
+		assert_string_equal(v->state, w->state);
+		assert_int_equal(v->strips, w->strips);
+		assert_int_equal(v->spans, w->spans);
+		assert_memory_equal(&v->log.written, &w->log.written,
+				    sizeof(v->log.written));
+		assert_memory_equal(v->span, w->span, sizeof(v->span));
+	}
+}
+
+static void assert_limits(const struct model *m, const struct model *live)
+{
+	const struct m_run *run = model_run(m), *was = model_run(live);
+
+	for (size_t i = 0; i < run->series_count; i++) {
+		struct series_limit a, b;
+
+		series_limit(m, &run->series[i], &a);
+		series_limit(live, &was->series[i], &b);
+		assert_memory_equal(&a.iops, &b.iops, sizeof(a.iops));
+		assert_memory_equal(&a.amp, &b.amp, sizeof(a.amp));
+	}
+}
+
 /* The model is what a fold of the events up to its moment gives. */
 static void assert_at(const struct deck *deck, double seconds)
 {
@@ -94,9 +125,12 @@ static void assert_at(const struct deck *deck, double seconds)
 	assert_int_equal(m->runs, u.model->runs);
 	assert_int_equal(m->strips, u.model->strips);
 	assert_int_equal(m->lines, u.model->lines);
-	if (m->runs)
+	assert_vdisks(m, u.model);
+	if (m->runs) {
 		assert_int_equal(model_run(m)->phase.phase,
 				 model_run(u.model)->phase.phase);
+		assert_limits(m, u.model);
+	}
 	deck_status(deck, &s);
 	assert_int_equal(s.link, LINK_REPLAY);
 	assert_int_equal(s.at_us, u.t_us);
@@ -287,6 +321,7 @@ static int setup(void **state)
 	snprintf(path, sizeof(path), "%s/s.jsonl.zst", folder);
 	synth_defaults(&synth);
 	synth.points = 4;
+	synth.log = true;
 	if (session_create(path, false, &w, NULL))
 		return -1;
 	if (synth_session(&synth, write_one, w))

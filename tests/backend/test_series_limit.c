@@ -131,42 +131,65 @@ static void test_log_expected(void **state)
 	near(l.iops, 6 * 150e6 / (1048576 * 1.25 * STRIPED));
 }
 
-/* Counted bytes decide, also how short records are. */
+/*
+ * Counted bytes decide the more the more there are: half a log of 1 GiB, as a
+ * vDisk of 100 GiB has it, counts as expected. Records are full ones.
+ */
 static void test_log_counted(void **state)
 {
+	const double half = 1 << 30, log = 2 * (1 + LOG_HEAD);
+	const double snap = log * 12.0 / 4096 / 0.02;
 	struct made m;
 	struct series_limit l;
-	double heads, turn = 1.0 / 3000, write_s;
+	double w;
 
 	(void)state;
 	make(&m, "log", 4, 1);
+	m.series.drive_shape.rate_iops = NAN;
 	m.point[0].read = (struct m_dir) { 0 };
 	m.point[0].write.bytes = 300 * 4096;
 	m.point[0].written_s = 4;
-	/* a block a record: 8 KiB on two drives, one of them head */
-	m.point[0].written = (struct m_written) { .user = 4096000,
-						  .stored = 4096000,
-						  .log = 4 * 4096000,
-						  .destage = 5120000 };
+	m.point[0].written = (struct m_written) {
+		.user = 3ll << 30,
+		.stored = 3ll << 30,
+		.log = 99ll << 30, /* records of a block, at depth 1 */
+		.destage = 5ll << 30,
+		.checkpoint = 1ll << 30,
+	};
 	l = limit_of(&m);
 	assert_true(l.counted);
-	near(l.amp, 5.25);
-	heads = 2 * turn; /* two turns a write, longer than 8 KiB take */
-	write_s = heads + 1.25 * 4096 / 150e6;
-	near(l.iops, 6 / write_s);
+	w = log + (1.25 * STRIPED * half + 5 * half) / (4 * half) +
+	    (snap * half + half) / (4 * half);
+	near(l.amp, w);
+	near(l.iops, 6 * 150e6 / (4096 * w));
 	/* what the cleaner moves it reads, with what is dead beside it */
-	m.point[0].written.clean = 5120000;
+	m.point[0].written.clean = 5ll << 30;
 	m.vdisk.log.victim_live = 0.5;
-	write_s += 1.25 * 4096 / 150e6 + 2 * 4096 / 150e6;
-	l = limit_of(&m);
-	near(l.iops, 6 / write_s);
-	near(l.amp, 6.5);
+	w += 1.25;
+	near(limit_of(&m).amp, w);
+	near(limit_of(&m).iops, 6 * 150e6 / (4096 * (w + 2)));
 	/* a rebuild is no user's */
-	m.point[0].written.rebuild = 100000000;
-	near(limit_of(&m).amp, 6.5);
-	/* too short to count */
-	m.point[0].written_s = 1;
+	m.point[0].written.rebuild = 9ll << 30;
+	near(limit_of(&m).amp, w);
+	/* half a log is not yet full */
+	m.point[0].written.user = (1 << 30) - 4096;
 	assert_false(limit_of(&m).counted);
+}
+
+/* Drives of few I/Os a second: a full record is one turn of each of m + 1. */
+static void test_log_turns(void **state)
+{
+	struct made m;
+	double write_s, turn = 1.0 / 100;
+
+	(void)state;
+	make(&m, "log", 4, 1);
+	m.series.drive_shape.rate_iops = 100;
+	m.point[0].read = (struct m_dir) { 0 };
+	m.point[0].write.bytes = 300 * 4096;
+	write_s = 2 * turn / 32 + 1.25 * STRIPED / 32 * turn +
+		  2 * (1 + LOG_HEAD) * 12.0 / 4096 / 0.02 / 64 * turn;
+	near(limit_of(&m).iops, 6 / write_s);
 }
 
 /* What compresses takes fewer bytes, also read. */
@@ -222,24 +245,27 @@ static void test_unknown(void **state)
 	assert_true(isnan(limit_of(&m).iops));
 }
 
-/* The newest point that has both decides. */
-static void test_point(void **state)
+/* The newest point decides the mix, all of them what is counted. */
+static void test_points(void **state)
 {
 	struct made m;
+	double one;
 
 	(void)state;
 	make(&m, "log", 4, 1);
+	m.point[0].read = (struct m_dir) { 0 };
+	m.point[0].written_s = 1;
+	m.point[0].written = (struct m_written) { .user = 1ll << 30,
+						  .stored = 1ll << 30,
+						  .destage = 5ll << 30 };
+	one = limit_of(&m).amp;
 	m.series.points = 2;
 	m.point[1] = m.point[0];
-	m.point[0].written_s = 4;
-	m.point[0].written = (struct m_written) { .user = 4096000,
-						  .stored = 4096000,
-						  .log = 4 * 4096000 };
-	near(limit_of(&m).amp, 4);
-	m.point[1].written = m.point[0].written;
-	m.point[1].written.log *= 2;
-	m.point[1].written_s = 2;
-	near(limit_of(&m).amp, 8);
+	assert_true(limit_of(&m).amp > one);
+	m.point[1].written = (struct m_written) { 0 };
+	near(limit_of(&m).amp, one);
+	m.point[1].write.bytes /= 2;
+	near(limit_of(&m).amp, one);
 }
 
 static void test_policy(void **state)
@@ -288,10 +314,11 @@ int main(void)
 		cmocka_unit_test(test_inplace_bytes),
 		cmocka_unit_test(test_log_expected),
 		cmocka_unit_test(test_log_counted),
+		cmocka_unit_test(test_log_turns),
 		cmocka_unit_test(test_log_read),
 		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_point),
+		cmocka_unit_test(test_points),
 		cmocka_unit_test(test_policy),
 		cmocka_unit_test(test_written),
 	};

@@ -15,7 +15,7 @@
 #include "synth.h"
 
 /* Folding the session takes a while; what only reads a model may share it. */
-#define KEPT 3
+#define KEPT 6
 static struct {
 	struct model *model;
 	int limit;

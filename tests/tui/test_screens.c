@@ -21,12 +21,22 @@
 #define GROWING 60
 #define PULLED 95
 
-static int part_of(int percent)
+/* Making the session up takes a while. */
+static int events_of(bool log)
 {
+	static int events[2];
 	struct synth_opts opts;
 
 	synth_defaults(&opts);
-	return synth_events(&opts) * percent / 100;
+	opts.log = log;
+	if (!events[log])
+		events[log] = synth_events(&opts);
+	return events[log];
+}
+
+static int part_of(int percent)
+{
+	return events_of(false) * percent / 100;
 }
 
 static void shown(struct fixture *f, int w, int h, const char *name)
@@ -104,11 +114,7 @@ static void test_vdisks_form(void **state)
 
 static int log_part_of(int percent)
 {
-	struct synth_opts opts;
-
-	synth_defaults(&opts);
-	opts.log = true;
-	return synth_events(&opts) * percent / 100;
+	return events_of(true) * percent / 100;
 }
 
 static void test_log_vdisks(void **state)

@@ -374,13 +374,14 @@ static void limit_label(const struct plot *p, const struct line_limit *l)
 	const char *end = beyond ? " \xe2\x86\x92" : "";
 	const char letter = series_letter(l->index);
 	const int line = beyond ? p->in.x + p->in.w : column_of(p, l->x);
+	const char *why = strstr(l->label, " (");
 	char text[2][96];
 	int x, y;
 
 	snprintf(text[0], sizeof(text[0]), "%c %s%s", letter, l->label, end);
 	snprintf(text[1], sizeof(text[1]), "%c %.*s%s", letter,
-		 (int)strcspn(l->label, "("), l->label, end);
-	for (int i = 0; i < 2; i++) {
+		 why ? (int)(why - l->label) : 0, l->label, end);
+	for (int i = 0; i < (why ? 2 : 1); i++) {
 		if (!limit_place(p, line, text_columns(text[i]), &x, &y))
 			continue;
 		canvas_text(p->c, x, y, series_role(l->index), text[i]);

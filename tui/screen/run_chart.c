@@ -17,6 +17,7 @@
 #define TIMES_LOWEST 12
 #define DECADE 10
 #define LIMIT_REACH 1.35
+#define LIMITS_WIDE 100 /* columns from which all are drawn */
 
 struct curves {
 	struct line_series series[SERIES_MAX];
@@ -103,11 +104,21 @@ static void add_limit(const struct scene *scene, struct curves *cs, size_t at,
 			 l.counted ? "" : " expected");
 	else if (isfinite(l.ios))
 		snprintf(text + n, sizeof(cs->limit_text[at]) - (size_t)n,
-			 ", %s I/Os a write)", fmt_3(b, l.ios));
+			 ", %.3g I/Os a write)", l.ios);
 	else
 		snprintf(text + n, sizeof(cs->limit_text[at]) - (size_t)n, ")");
 	*ll = (struct line_limit) { l.iops, text, (unsigned)at };
 	cs->limits++;
+}
+
+/* Where there is little room, the newest and the one to hold it against. */
+static void limits_thin(struct curves *cs, int w)
+{
+	const size_t drop =
+		w < LIMITS_WIDE && cs->limits > 2 ? cs->limits - 2 : 0;
+
+	cs->limits -= drop;
+	memmove(cs->limit, cs->limit + drop, cs->limits * sizeof(*cs->limit));
 }
 
 /* What is a little beyond the curves is drawn, what is far an arrow. */
@@ -199,7 +210,8 @@ static void shares(struct curves *cs, size_t at)
 			cs->limit[i].x *= 100 / max;
 }
 
-static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
+static void collect(struct ui *ui, const struct scene *scene, int w,
+		    struct curves *cs)
 {
 	const struct m_run *run = ui_run(ui, scene);
 
@@ -212,6 +224,7 @@ static void collect(struct ui *ui, const struct scene *scene, struct curves *cs)
 	for (size_t i = 0; i < scene->overlays; i++)
 		if (cs->count < SERIES_MAX)
 			add_overlay(&scene->overlay[i], cs);
+	limits_thin(cs, w);
 	limits_reach(cs);
 	for (size_t i = 0; ui->share && i < cs->count; i++)
 		shares(cs, i);
@@ -312,7 +325,7 @@ void run_chart_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 				    .x_unit = "IOPS" };
 	struct rect plot = { r.x, r.y + 1, r.w, r.h - 1 };
 
-	collect(ui, scene, &cs);
+	collect(ui, scene, r.w, &cs);
 	chart_title(ui, scene, c, r);
 	axes_fit(ui, scene, &cs, plot);
 	if (ui->share)

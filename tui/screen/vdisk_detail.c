@@ -282,7 +282,7 @@ static void draw_causes(struct lines *l, const struct m_amp *amp)
 		char a[FMT_MAX];
 		int w;
 
-		if (part == 0)
+		if (part < 0.0005)
 			snprintf(a, sizeof(a), "-");
 		else
 			fmt_3(a, part);

@@ -55,7 +55,13 @@ static double value_of(const struct m_vdisk_strip *s, enum row row)
 	}
 }
 
-/* Shares stand against all there is, the rest against its maximum. */
+/* A level stays as it is while nothing is told, and stands against all there
+ * is. */
+static bool is_level(enum row row)
+{
+	return row == ROW_LOG || row == ROW_FREE;
+}
+
 static double values_fill(const struct m_vdisk *v, const struct time_axis *axis,
 			  enum row row, double *value)
 {
@@ -79,7 +85,14 @@ static double values_fill(const struct m_vdisk *v, const struct time_axis *axis,
 			value[from] = is > 0 ? is : NAN;
 		max = from > 0 && is > max ? is : max;
 	}
-	return row == ROW_LOG || row == ROW_FREE ? 1 : max;
+	if (is_level(row) && v->strips) {
+		const struct m_vdisk_strip *s = &v->strip[v->strips - 1];
+		int64_t at = column(axis, s->t_us) + 1;
+
+		for (at = at < 0 ? 0 : at; at < axis->count; at++)
+			value[at] = value_of(s, row);
+	}
+	return is_level(row) ? 1 : max;
 }
 
 static char *value_text(char *buf, const struct scene *scene,
@@ -104,6 +117,16 @@ static char *value_text(char *buf, const struct scene *scene,
 
 /* ---- when it was not healthy --------------------------------------------- */
 
+/* As much of the word as there is room for, blanks around it. */
+static void span_name(struct canvas *c, int x, int y, int w, const char *state)
+{
+	if (w < 3)
+		return;
+	w = canvas_fit(c, x, y, w, state_role(state), state);
+	canvas_put(c, x - 1, y, ROLE_TEXT, ' ');
+	canvas_put(c, x + w, y, ROLE_TEXT, ' ');
+}
+
 /* "├ rebuilding ┤", open at the end while it lasts. */
 static void span_draw(struct canvas *c, struct rect r,
 		      const struct time_axis *axis, const struct m_span *s,
@@ -123,9 +146,7 @@ static void span_draw(struct canvas *c, struct rect r,
 		canvas_put(c, r.x + (int)from, r.y, role, 0x251c);
 	if (s->to_us >= 0 && to == column(axis, end) && to > from)
 		canvas_put(c, r.x + (int)to, r.y, role, 0x2524);
-	if (to - from >= text_columns(s->state) + 3)
-		canvas_printf(c, r.x + (int)from + 2, r.y, role, " %s ",
-			      s->state);
+	span_name(c, r.x + (int)from + 2, r.y, (int)(to - from) - 3, s->state);
 }
 
 static bool spans_shown(const struct m_vdisk *v, const struct time_axis *axis)

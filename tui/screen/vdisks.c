@@ -250,7 +250,7 @@ static void draw_chosen(struct ui *ui, const struct scene *scene,
 
 	r.y += rows;
 	r.h -= rows;
-	if (vdisk_is_log(v) && r.h > 2) {
+	if (vdisk_is_log(v) && (v->strips || v->spans) && r.h > 2) {
 		rows = 1 + vdisk_time_rows(v);
 		rows = r.h < rows ? r.h : rows;
 		vdisk_time_draw(
