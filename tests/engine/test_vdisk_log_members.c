@@ -240,7 +240,7 @@ static void user_write(struct user *u)
 	bdev_submit(u->rig->vd, &u->io);
 }
 
-/* What is rewritten in three seconds beside a user; from then on drives may
+/* What is rewritten in two seconds beside a user; from then on drives may
  * be slower than they were, as if the rebuild were to blame. */
 static uint64_t rebuilt_with_user(uint32_t slower)
 {
@@ -263,7 +263,7 @@ static uint64_t rebuilt_with_user(uint32_t slower)
 	for (unsigned i = 0; i < rig.n; i++)
 		rig.disk[i].slow *= slower;
 	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
-	rig_run(&rig, 3 * SEC_NS);
+	rig_run(&rig, 2 * SEC_NS);
 	bytes = info_of(&rig).rebuild_bytes;
 	assert_int_equal(info_of(&rig).state, VDISK_REBUILDING);
 	rig_until(&rig, VDISK_DEGRADED, 200 * SEC_NS);

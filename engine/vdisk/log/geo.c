@@ -32,6 +32,23 @@ static uint64_t log_bytes(uint64_t size)
 	return r < 8 * GIB ? r : 8 * GIB;
 }
 
+/* Several zones are open at once and half full: they must be few of all. */
+static uint32_t zone_bytes(uint64_t log)
+{
+	const uint64_t z = log / 64 / MIB * MIB;
+
+	return (uint32_t)(z < 2 * MIB ? 2 * MIB : z > 16 * MIB ? 16 * MIB : z);
+}
+
+/* A checkpoint carries what is in it, so it is small against the log that one
+ * checkpoint frees. */
+static uint32_t buffer_bytes(uint64_t log)
+{
+	const uint64_t b = log / 8;
+
+	return (uint32_t)(b < 64 * MIB ? b / MIB * MIB : 64 * MIB);
+}
+
 /* Granules a byte: all blocks of one granule, each with its item's head. */
 static uint64_t snap_area_bytes(const struct fmt_label *l)
 {
@@ -120,6 +137,7 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 {
 	const struct vlog_tune *t = &spec->tune;
 	const unsigned k = spec->policy.k, m = spec->policy.m;
+	const uint64_t log = log_bytes(spec->size_bytes);
 	uint64_t chunk;
 	int rc;
 
@@ -134,15 +152,15 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 	l->k = (uint8_t)k;
 	l->m = (uint8_t)m;
 	l->codec = (uint8_t)spec->codec;
-	l->zone_bytes = or_default(t->zone_bytes, 16 * MIB);
+	l->zone_bytes = or_default(t->zone_bytes, zone_bytes(log));
 	l->zones = or_default(
 		t->zones,
-		(uint32_t)ceil_div(log_bytes(spec->size_bytes) * (m + 1),
+		(uint32_t)ceil_div(log * (m + 1),
 				   (uint64_t)l->zone_bytes * spec->slots) +
 			2);
 	l->unit_bytes = or_default(t->unit_bytes, 128 * KIB);
 	l->stripes = or_default(t->stripes, 32);
-	l->buffer_bytes = or_default(t->buffer_bytes, 64 * MIB);
+	l->buffer_bytes = or_default(t->buffer_bytes, buffer_bytes(log));
 	rc = tune_check(l, err);
 	if (rc)
 		return rc;
@@ -177,8 +195,8 @@ uint64_t geo_memory_bytes(const struct fmt_label *l)
 	bytes += l->buffer_bytes;
 	bytes += (uint64_t)l->buffer_bytes / FMT_GRAN *
 		 (sizeof(struct block) + 3 * sizeof(void *));
-	bytes += (uint64_t)RECS * (FMT_RECORD_MAX + sizeof(struct rec));
-	bytes += (uint64_t)(STRIPES + 1) * (l->k + l->m) * l->unit_bytes;
+	bytes += 2ull * RECS * (FMT_RECORD_MAX + sizeof(struct rec));
+	bytes += (uint64_t)units_wanted(l->k + l->m) * l->unit_bytes;
 	return bytes + 16 * MIB;
 }
 

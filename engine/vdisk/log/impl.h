@@ -45,10 +45,15 @@
 #include "engine/vdisk/log/mut.h"
 #include "engine/vdisk/log/slab.h"
 
-#define RECS 24         /* records known; users may hold all but */
-#define RECS_RESERVED 8 /* of them for COMMIT and SEAL */
-#define RECS_INFLIGHT 4
-#define STRIPES 8 /* in work at a time */
+#define RECS 40          /* records known; users may hold all but */
+#define RECS_RESERVED 24 /* of them for COMMIT and SEAL */
+#define RECS_INFLIGHT 4  /* of users, at least */
+#define LANES_MAX 12
+#define STRIPES 64     /* in work at a time */
+#define STRIPE_BUFS 12 /* of them with their bytes still in memory, */
+#define UNITS_MIN 64   /* and more where they are narrow */
+#define SEG_LANES 4    /* open segments of a stream at most */
+#define PIECES 4       /* of a checkpoint in flight */
 #define REQS 1024
 #define COW_LEAVES_MIN 4096u /* more than one record can change */
 
@@ -171,6 +176,7 @@ enum zone_state { ZONE_OPENING, ZONE_READY, ZONE_SEALED };
 struct zone {
 	struct zone *next; /* by zseq */
 	uint64_t zseq, first_lsn;
+	uint64_t last_lsn; /* the highest that only stands here; 0: none */
 	uint64_t pos;
 	struct batch batch;
 	struct lbuf *buf;
@@ -214,12 +220,28 @@ static inline void *rec_entries(const struct rec *rec)
 	return rec->buf->data + sizeof(struct fmt_record);
 }
 bool log_step(struct vlog *v);
-unsigned log_inflight(const struct vlog *v);
+unsigned log_inflight(const struct vlog *v); /* users' records */
+unsigned log_depth(const struct vlog *v);    /* of them, before they wait */
+
+/* zone.c */
+/* How many zones may be open at once. */
+unsigned zone_lanes(const struct vlog *v);
+uint64_t zone_slot_off(const struct vlog *v, uint32_t slot);
+/* An open one with room for a record; NULL: a header is being written, or
+ * there are no slots or members. */
+struct zone *zone_for(struct vlog *v, uint64_t lsn, uint32_t len);
+bool zones_step(struct vlog *v);
+void zones_seal(struct vlog *v);
+bool zones_broken(const struct vlog *v); /* a member of an open one is lost */
+/* What is not durable will be written again elsewhere. */
+void zones_superseded(struct vlog *v);
 double log_fill(const struct vlog *v);
 /* Frees the zones before zseq. */
 void log_trim(struct vlog *v, uint64_t zseq);
 /* The oldest zone that recovery would need for LSNs after lsn. */
 uint64_t log_start(const struct vlog *v, uint64_t lsn);
+/* A checkpoint begins: what would hold it back is sealed. */
+void zones_checkpoint(struct vlog *v);
 
 /*
  * One record's effect on map and segments; the same at run time and replay.
@@ -396,6 +418,20 @@ bool member_probe(struct vlog *v);
 /* How long a read there would take; of use to compare. */
 uint64_t member_load(const struct vlog *v, unsigned member);
 
+/* ---- admission (admit.c) -------------------------------------------- */
+
+struct admit {
+	double out_rate; /* granules a ns that leave the buffer */
+	double tokens;   /* granules; below 0 nothing is let in */
+	uint64_t token_ns, period_ns;
+	uint64_t taken;  /* granules let in this period */
+	uint32_t filled; /* at its beginning */
+	struct timer timer;
+};
+/* One more block may go into the log; if not, the pump is kicked when. */
+bool admit_may(struct vlog *v);
+void admit_took(struct vlog *v, unsigned grans);
+
 /* ---- metadata group (meta.c, snap.c) ------------------------------- */
 
 static inline unsigned meta_group(const struct vlog *v);
@@ -407,6 +443,8 @@ void meta_commit(struct vlog *v, bool clean);
 bool meta_step(struct vlog *v);
 bool meta_idle(const struct vlog *v);
 bool meta_stuck(const struct vlog *v);
+/* Share of zone slots in use at which a checkpoint is to begin. */
+double meta_start(const struct vlog *v);
 
 enum meta_phase {
 	META_IDLE,
@@ -429,9 +467,13 @@ struct meta {
 	uint8_t area[FMT_COMPS_MAX];
 	struct fmt_content content;
 	uint64_t seq; /* of contents in this epoch */
-	struct lbuf *piece[FMT_COPIES_MAX];
+	struct piece {
+		struct batch batch;
+		struct lbuf *buf[FMT_COPIES_MAX];
+	} piece[PIECES];
 	struct lbuf *super[FMT_COMPS_MAX];
-	uint32_t pieces;
+	uint32_t pieces, pieces_all; /* written; expected */
+	double fill_start;           /* of the log, when it began */
 	uint64_t retry_ns;
 	/* Changes of the configuration: how many there were when the content
 	 * in work was filled, and the last that was committed. */
@@ -452,6 +494,8 @@ struct snap {
 int snap_init(struct vlog *v);
 void snap_fini(struct vlog *v);
 void snap_begin(struct vlog *v);
+/* Bytes of one begun now, about. */
+uint64_t snap_bytes(const struct vlog *v);
 void snap_end(struct vlog *v);
 /* Fills a piece's payload; returns bytes used; 0: all is written. */
 uint32_t snap_fill(struct vlog *v, uint8_t *p, uint32_t room);
@@ -491,7 +535,7 @@ struct vlog {
 	uint64_t epoch, log_epoch;
 	uint64_t next_lsn, durable; /* next to give; the durable prefix */
 	uint64_t zseq, log_zone, lsn_snapshot;
-	struct zone *zones, *zone; /* all that count; the open one */
+	struct zone *zones, *lane[LANES_MAX]; /* all that count; open ones */
 	struct slab zone_slab;
 	struct rec rec[RECS], *rec_first, *rec_last;
 	unsigned recs_used;
@@ -503,7 +547,7 @@ struct vlog {
 	uint32_t segs, seg_hint;
 	uint64_t seg_counter;
 	uint64_t live_grans; /* in segments */
-	uint32_t open_seg[STREAMS];
+	uint32_t open_seg[STREAMS][SEG_LANES];
 	uint32_t segs_used;
 	bool seals_due;
 
@@ -521,6 +565,7 @@ struct vlog {
 	struct fetches *fetches;
 	struct batch late; /* reads that nobody waits for any more */
 
+	struct admit admit;
 	struct meta meta;
 	struct snap snap;
 	struct recovery *recovery;
@@ -603,6 +648,14 @@ static inline void bit_set(uint64_t *map, uint64_t i)
 static inline void bit_clear(uint64_t *map, uint64_t i)
 {
 	map[i / 64] &= ~(1ull << (i % 64));
+}
+
+/* Buffers for stripes and the cleaner. */
+static inline uint32_t units_wanted(unsigned width)
+{
+	const uint32_t units = (STRIPE_BUFS + 1) * width;
+
+	return 4 + (units > UNITS_MIN ? units : UNITS_MIN);
 }
 
 static inline uint32_t unit_grans(const struct vlog *v)

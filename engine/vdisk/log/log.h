@@ -23,11 +23,12 @@ enum vlog_codec { VLOG_RAW, VLOG_LZ4, VLOG_ZSTD };
 
 /* Sizes of the layout; 0: as for real drives. Small ones are for tests. */
 struct vlog_tune {
-	uint32_t zone_bytes;   /* 16 MiB */
+	uint32_t zone_bytes;   /* a 64th of the log, 2 to 16 MiB */
 	uint32_t zones;        /* per component; by R = 2 % of the size */
 	uint32_t unit_bytes;   /* 128 KiB */
 	uint32_t stripes;      /* of a segment; 32 */
-	uint32_t buffer_bytes; /* of undestaged blocks; 64 MiB */
+	uint32_t buffer_bytes; /* of undestaged blocks; an 8th of the log,
+				  at most 64 MiB */
 	uint32_t slots;        /* per component; by 25 % over-provisioning */
 };
 

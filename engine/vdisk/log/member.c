@@ -151,6 +151,7 @@ static void lio_unlink(struct lio *lio)
 	else
 		m->last = lio->prev;
 	m->out--;
+	m->out_bytes -= lio->bytes;
 }
 
 static void lio_link(struct vlog *v, struct lio *lio)
@@ -165,6 +166,7 @@ static void lio_link(struct vlog *v, struct lio *lio)
 		m->first = lio;
 	m->last = lio;
 	m->out++;
+	m->out_bytes += lio->bytes;
 }
 
 static void lio_over(struct lio *lio, int result)
@@ -239,6 +241,7 @@ void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
 		.buf = buf,
 		.member = (uint8_t)member,
 		.start_ns = reactor_turn_now(v->r),
+		.bytes = len,
 		.keep = then_flush,
 		.io = { .op = (uint8_t)op,
 			.flags = (uint8_t)flags,

@@ -54,6 +54,7 @@ struct lio {
 	struct lbuf *buf;
 	struct lio *next, *prev; /* of its member, oldest first */
 	uint64_t start_ns;
+	uint32_t bytes; /* also while it is being flushed */
 	uint8_t member;
 	bool keep; /* its failure does not lose the member */
 };
@@ -85,6 +86,7 @@ struct member {
 	uint32_t zones_free, slots_free;
 	struct lio *first, *last;
 	unsigned out;               /* I/Os */
+	uint64_t out_bytes;         /* of them */
 	uint64_t read_ns, hedge_ns; /* a small read takes; is late after */
 	struct lat reads;
 	int why;          /* it was lost */

@@ -34,6 +34,11 @@
 
 #include <string.h>
 
+/* Shares of zone slots in use: checkpoints begin from.. to, end by. */
+#define FILL_START 0.50
+#define FILL_LAST 0.75
+#define FILL_END 0.90
+
 /* ---- learning ------------------------------------------------------ */
 
 static void super_take(struct vlog *v, unsigned i)
@@ -242,26 +247,28 @@ static bool members_choose(struct vlog *v)
 	return copies_suffice(v, v->meta.members);
 }
 
-static bool pieces_get(struct vlog *v)
+static bool piece_get(struct vlog *v, struct piece *p)
 {
-	struct meta *meta = &v->meta;
+	const unsigned copies = (unsigned)__builtin_popcount(v->meta.members);
 
-	for (unsigned i = 0; i < copies_wanted(v); i++) {
-		meta->piece[i] = lbuf_get(&v->piece_pool);
-		if (meta->piece[i])
+	for (unsigned i = 0; i < copies; i++) {
+		p->buf[i] = lbuf_get(&v->piece_pool);
+		if (p->buf[i])
 			continue;
-		while (i--)
-			lbuf_put(meta->piece[i]);
+		while (i--) {
+			lbuf_put(p->buf[i]);
+			p->buf[i] = NULL;
+		}
 		return false;
 	}
 	return true;
 }
 
-static void pieces_put(struct vlog *v)
+static void piece_put(struct piece *p)
 {
 	for (unsigned i = 0; i < FMT_COPIES_MAX; i++) {
-		lbuf_put(v->meta.piece[i]);
-		v->meta.piece[i] = NULL;
+		lbuf_put(p->buf[i]);
+		p->buf[i] = NULL;
 	}
 }
 
@@ -284,6 +291,25 @@ static unsigned tolerates(const struct vlog *v)
 	return least;
 }
 
+/* How many are in flight; those that have ended say which members failed. */
+static unsigned pieces_out(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+	unsigned out = 0;
+
+	for (unsigned i = 0; i < PIECES; i++) {
+		struct piece *p = &meta->piece[i];
+
+		if (!batch_over(&p->batch)) {
+			out++;
+			continue;
+		}
+		meta->members &= ~p->batch.failed;
+		piece_put(p);
+	}
+	return out;
+}
+
 static void content_fill(struct vlog *v, struct fmt_content *c)
 {
 	*c = v->conf;
@@ -302,17 +328,20 @@ static bool commit_begin(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
-	if (!members_choose(v) || !pieces_get(v))
+	if (pieces_out(v) || !members_choose(v))
 		return false;
+	for (unsigned i = 0; i < PIECES; i++) /* who failed the last time */
+		meta->piece[i].batch = (struct batch) { 0 };
 	meta->wanted = false;
 	/* Clean: there is no log to read after it. */
 	meta->clean = meta->clean_wanted && v->next_lsn == v->durable + 1;
+	zones_checkpoint(v);
 	content_fill(v, &meta->content);
 	snap_begin(v);
 	meta->pieces = 0;
+	meta->pieces_all = (uint32_t)(snap_bytes(v) / FMT_PIECE + 1);
+	meta->fill_start = log_fill(v);
 	meta->phase = META_PIECE;
-	batch_begin(&meta->batch, NULL);
-	batch_end(v, &meta->batch);
 	return true;
 }
 
@@ -321,7 +350,6 @@ static void commit_abort(struct vlog *v)
 	struct meta *meta = &v->meta;
 
 	snap_end(v);
-	pieces_put(v);
 	meta->phase = META_IDLE;
 	meta->wanted = true;
 }
@@ -340,11 +368,11 @@ static void supers_write(struct vlog *v, struct batch *b)
 	}
 }
 
-static void piece_send(struct vlog *v, unsigned copy, unsigned member,
-		       uint32_t used)
+static void piece_send(struct vlog *v, struct piece *p, unsigned copy,
+		       unsigned member, uint32_t used)
 {
 	struct meta *meta = &v->meta;
-	uint8_t *data = meta->piece[copy]->data;
+	uint8_t *data = p->buf[copy]->data;
 	const uint64_t off = v->label.off_snap[meta->area[member]] +
 			     (uint64_t)meta->pieces * FMT_PIECE;
 	const uint32_t len = (uint32_t)sizeof(struct fmt_piece) + used;
@@ -355,40 +383,68 @@ static void piece_send(struct vlog *v, unsigned copy, unsigned member,
 
 	id_assert((meta->pieces + 1ull) * FMT_PIECE <= v->label.snap_bytes);
 	if (copy)
-		memcpy(data + sizeof(h), meta->piece[0]->data + sizeof(h),
-		       used);
+		memcpy(data + sizeof(h), p->buf[0]->data + sizeof(h), used);
 	memcpy(data, &h, sizeof(h));
 	memset(data + len, 0, whole - len);
 	fmt_seal(data, FMT_SNAP, v->uuid, member, off, meta->content.epoch,
 		 len);
-	batch_io(v, &meta->batch, member, BDEV_WRITE, 0, off, meta->piece[copy],
-		 0, whole);
+	batch_io(v, &p->batch, member, BDEV_WRITE, 0, off, p->buf[copy], 0,
+		 whole);
 	v->stat.snap_bytes += whole;
 }
 
-/* False: there is no more. */
-static bool piece_write(struct vlog *v)
+static void piece_write(struct vlog *v, struct piece *p)
 {
 	struct meta *meta = &v->meta;
-	uint8_t *payload = meta->piece[0]->data + sizeof(struct fmt_piece);
+	uint8_t *payload = p->buf[0]->data + sizeof(struct fmt_piece);
 	uint32_t used;
 	unsigned copy = 0;
 
 	used = snap_fill(v, payload, FMT_PIECE - sizeof(struct fmt_piece));
-	if (!used)
-		return false;
 	v->snap.crc = codec_crc_add(v->snap.crc, payload, used);
-	batch_begin(&meta->batch, NULL);
+	batch_begin(&p->batch, NULL);
 	for (unsigned i = 0; i < meta_group(v); i++)
 		if (meta->members & 1u << i)
-			piece_send(v, copy++, i, used);
+			piece_send(v, p, copy++, i, used);
 	meta->pieces++;
-	if (MUT(SB_EARLY) && v->snap.phase == SNAP_OVER) {
-		supers_write(v, &meta->batch);
-		meta->phase = META_SUPER;
+	batch_end(v, &p->batch);
+}
+
+/*
+ * One at a time leaves users their drives; more where the log fills faster
+ * than the checkpoint gets on: it is to be through by FILL_END.
+ */
+static unsigned pieces_wanted(const struct vlog *v)
+{
+	const struct meta *meta = &v->meta;
+	const double room = FILL_END - meta->fill_start;
+	const double used = log_fill(v) - meta->fill_start;
+
+	if (room <= 0 ||
+	    (double)meta->pieces * room < (double)meta->pieces_all * used)
+		return PIECES;
+	return 1;
+}
+
+static bool pieces_write(struct vlog *v, unsigned out)
+{
+	struct meta *meta = &v->meta;
+	bool moved = false;
+
+	for (unsigned i = 0;
+	     i < PIECES && v->snap.phase != SNAP_OVER && out < pieces_wanted(v);
+	     i++) {
+		struct piece *p = &meta->piece[i];
+
+		if (!batch_over(&p->batch))
+			continue;
+		if (!piece_get(v, p))
+			break;
+		piece_write(v, p);
+		out++;
+		moved = true;
 	}
-	batch_end(v, &meta->batch);
-	return true;
+	return moved;
 }
 
 static void flush_write(struct vlog *v)
@@ -427,7 +483,6 @@ static void committed(struct vlog *v)
 	v->log_zone = meta->content.log_zone;
 	log_trim(v, v->log_zone);
 	snap_end(v);
-	pieces_put(v);
 	meta->phase = META_IDLE;
 	v->stat.checkpoints++;
 	config_committed(v);
@@ -452,12 +507,53 @@ static bool meta_super_over(struct vlog *v)
 	return true;
 }
 
+/* Too few members are left for it. */
+static bool commit_lost(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (!v->member[i].alive)
+			meta->members &= ~(1u << i);
+	return !copies_suffice(v, meta->members);
+}
+
+static bool pieces_step(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+	const unsigned out = pieces_out(v);
+
+	if (v->state == VLOG_STOPPED || commit_lost(v)) {
+		if (out)
+			return false;
+		commit_abort(v);
+		return v->state != VLOG_STOPPED;
+	}
+	if (pieces_write(v, out))
+		return true;
+	if (v->snap.phase != SNAP_OVER)
+		return false;
+	if (MUT(SB_EARLY)) {
+		batch_begin(&meta->batch, NULL);
+		supers_write(v, &meta->batch);
+		batch_end(v, &meta->batch);
+		meta->phase = META_SUPER;
+		return true;
+	}
+	if (out)
+		return false;
+	flush_write(v);
+	return true;
+}
+
 bool meta_step(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
 	if (meta->phase == META_IDLE)
 		return commit_start(v);
+	if (meta->phase == META_PIECE)
+		return pieces_step(v);
 	if (!batch_over(&meta->batch))
 		return false;
 	if (v->state == VLOG_STOPPED) {
@@ -467,16 +563,8 @@ bool meta_step(struct vlog *v)
 	if (meta->phase == META_SUPER)
 		return meta_super_over(v);
 	meta->members &= ~meta->batch.failed;
-	for (unsigned i = 0; i < meta_group(v); i++)
-		if (!v->member[i].alive)
-			meta->members &= ~(1u << i);
-	if (!copies_suffice(v, meta->members)) {
+	if (commit_lost(v)) {
 		commit_abort(v);
-		return true;
-	}
-	if (meta->phase == META_PIECE) {
-		if (!piece_write(v))
-			flush_write(v);
 		return true;
 	}
 	batch_begin(&meta->batch, NULL);
@@ -484,6 +572,23 @@ bool meta_step(struct vlog *v)
 	batch_end(v, &meta->batch);
 	meta->phase = META_SUPER;
 	return true;
+}
+
+/*
+ * As late as it can still be through by FILL_END with no more bytes than the
+ * log takes meanwhile: what a checkpoint costs is spread over all that it
+ * frees.
+ */
+double meta_start(const struct vlog *v)
+{
+	const double log = (double)v->label.zones * v->label.zone_bytes *
+			   (double)member_alive_count(v);
+	const double start =
+		FILL_END - (double)snap_bytes(v) * (v->m + 1) / log;
+
+	return start < FILL_START  ? FILL_START
+	       : start < FILL_LAST ? start
+				   : FILL_LAST;
 }
 
 /* What is wanted cannot be with the members there are. */

@@ -73,11 +73,6 @@ static int header_take(struct vlog *v)
 	return zone_add(v, &h);
 }
 
-static uint64_t zone_slot_off(const struct vlog *v, uint32_t slot)
-{
-	return FMT_LOG_OFF + (uint64_t)slot * v->label.zone_bytes;
-}
-
 /* LSNs that the zones can hold at most: a record is a block or more. */
 static int scan_begin(struct vlog *v)
 {

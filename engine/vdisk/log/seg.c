@@ -20,13 +20,17 @@
 #include <string.h>
 
 #define RESERVE_SLOTS 2 /* of each member, for the cleaner alone */
+#define HOT_QUEUE 8     /* units on a member before destage waits */
+#define OPEN_SLOTS 4    /* of a difference that an open one outweighs */
+#define LANE_SLOTS 5    /* free on each, for more than one open segment */
 
 int segs_init(struct vlog *v)
 {
 	v->segs = v->label.segs;
 	v->seg = calloc(v->segs, sizeof(*v->seg));
 	for (unsigned i = 0; i < STREAMS; i++)
-		v->open_seg[i] = SEG_NONE;
+		for (unsigned j = 0; j < SEG_LANES; j++)
+			v->open_seg[i][j] = SEG_NONE;
 	return v->seg ? 0 : -ENOMEM;
 }
 
@@ -148,7 +152,25 @@ static uint32_t slot_find(struct vlog *v, unsigned comp)
 	return 0;
 }
 
-/* Fills comp[] with `want` members that have most free slots. */
+static unsigned opens_on(const struct vlog *v, unsigned comp)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < STREAMS * SEG_LANES; i++) {
+		const uint32_t index =
+			v->open_seg[i / SEG_LANES][i % SEG_LANES];
+
+		for (unsigned u = 0;
+		     index != SEG_NONE && u < seg_width(&v->seg[index]); u++)
+			count += v->seg[index].comp[u] == comp;
+	}
+	return count;
+}
+
+/*
+ * Fills comp[] with `want` members that have most free slots; an open segment
+ * counts as some more of them, so that those open together lie apart.
+ */
 static bool members_pick(struct vlog *v, unsigned want, uint32_t slots,
 			 uint8_t *comp)
 {
@@ -156,18 +178,23 @@ static bool members_pick(struct vlog *v, unsigned want, uint32_t slots,
 	uint32_t taken = 0;
 
 	for (unsigned got = 0; got < want; got++) {
+		int64_t most = 0;
 		int best = -1;
 
 		for (unsigned i = 0; i < v->n; i++) {
 			const unsigned c = (i + turn) % v->n;
 			const struct member *m = &v->member[c];
+			const int64_t free =
+				(int64_t)m->slots_free -
+				(int64_t)opens_on(v, c) * OPEN_SLOTS;
 
 			if (!m->alive || taken & 1u << c ||
 			    m->slots_free < slots)
 				continue;
-			if (best < 0 ||
-			    m->slots_free > v->member[best].slots_free)
+			if (best < 0 || free > most) {
 				best = (int)c;
+				most = free;
+			}
 		}
 		if (best < 0)
 			return false;
@@ -271,24 +298,76 @@ static void seg_close(struct vlog *v, uint32_t index)
 		return;
 	s->state = SEG_CLOSED;
 	for (unsigned i = 0; i < STREAMS; i++)
-		if (v->open_seg[i] == index)
-			v->open_seg[i] = SEG_NONE;
+		for (unsigned j = 0; j < SEG_LANES; j++)
+			if (v->open_seg[i][j] == index)
+				v->open_seg[i][j] = SEG_NONE;
 	v->seals_due = true;
 	vlog_kick(v);
+}
+
+/*
+ * As many open segments as find members of their own, and only while there is
+ * plenty of room: each holds slots that others may need.
+ */
+static unsigned seg_lanes(const struct vlog *v, enum stream stream)
+{
+	const unsigned width = seg_k_now(v) + v->m;
+	const unsigned alive = member_alive_count(v);
+	unsigned lanes = width ? (alive + width - 1) / width : 1;
+
+	if (stream == STREAM_COLD || members_with(v, LANE_SLOTS) < alive)
+		return 1;
+	return lanes < SEG_LANES ? lanes : SEG_LANES;
+}
+
+/* The longest queue among its members. */
+static uint64_t seg_queue(const struct vlog *v, const struct seg *s)
+{
+	uint64_t longest = 0;
+
+	for (unsigned i = 0; i < seg_width(s); i++) {
+		const uint64_t out = v->member[s->comp[i]].out_bytes;
+
+		longest = out > longest ? out : longest;
+	}
+	return longest;
+}
+
+/* The open segment whose members have least to do. */
+static uint32_t seg_open(struct vlog *v, enum stream stream)
+{
+	const unsigned lanes = seg_lanes(v, stream);
+	uint32_t *open = v->open_seg[stream], best = SEG_NONE;
+	uint64_t shortest = 0;
+
+	for (unsigned i = 0; i < SEG_LANES; i++) {
+		uint64_t queue;
+
+		if (open[i] == SEG_NONE && i < lanes)
+			open[i] = seg_alloc(v, stream);
+		if (open[i] == SEG_NONE)
+			continue;
+		queue = seg_queue(v, &v->seg[open[i]]);
+		if (best == SEG_NONE || queue < shortest) {
+			best = open[i];
+			shortest = queue;
+		}
+	}
+	/* Enough to keep them busy; more would only delay the log. */
+	if (stream == STREAM_HOT && best != SEG_NONE &&
+	    shortest > (uint64_t)HOT_QUEUE * v->label.unit_bytes)
+		return SEG_NONE;
+	return best;
 }
 
 int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,
 		     unsigned *stripe)
 {
-	uint32_t index = v->open_seg[stream];
+	const uint32_t index = seg_open(v, stream);
 	struct seg *s;
 
-	if (index == SEG_NONE) {
-		index = seg_alloc(v, stream);
-		if (index == SEG_NONE)
-			return -1;
-		v->open_seg[stream] = index;
-	}
+	if (index == SEG_NONE)
+		return -1;
 	s = &v->seg[index];
 	id_assert(s->state == SEG_OPEN);
 	*seg = index;
@@ -330,8 +409,9 @@ void seg_stripe_cancel(struct vlog *v, uint32_t index, unsigned stripe)
 /* Its segments get no more stripes: what comes goes to others at full m. */
 void seg_member_lost(struct vlog *v, unsigned member)
 {
-	for (unsigned i = 0; i < STREAMS; i++) {
-		const uint32_t index = v->open_seg[i];
+	for (unsigned i = 0; i < STREAMS * SEG_LANES; i++) {
+		const uint32_t index =
+			v->open_seg[i / SEG_LANES][i % SEG_LANES];
 
 		if (index == SEG_NONE)
 			continue;

@@ -27,6 +27,16 @@ void snap_fini(struct vlog *v)
 	free(v->snap.block);
 }
 
+uint64_t snap_bytes(const struct vlog *v)
+{
+	const struct map *m = &v->map;
+	const uint64_t leaves = m->leaf_slab.used;
+
+	return leaves * sizeof(struct fmt_item_leaf) +
+	       v->segs_used * sizeof(struct fmt_item_seg) +
+	       m->linked_grans * (uint64_t)FMT_GRAN;
+}
+
 void snap_begin(struct vlog *v)
 {
 	struct snap *s = &v->snap;

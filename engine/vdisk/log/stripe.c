@@ -8,6 +8,9 @@
  *   IDLE -> FILLING -> WRITING -> WRITTEN -> COMMITTING -> IDLE
  *                         '--> IDLE (a member failed)
  *
+ * Its bytes go as soon as they are durable; only what the COMMIT says is kept
+ * until that is applied.
+ *
  * A block never crosses a unit. The last data unit ends with a summary of what
  * the stripe holds, for the cleaner.
  */
@@ -17,9 +20,9 @@
 #include <string.h>
 
 static const unsigned stream_max[STREAMS] = {
-	[STREAM_HOT] = 3,
-	[STREAM_COLD] = 2,
-	[STREAM_BYPASS] = 3,
+	[STREAM_HOT] = 32,
+	[STREAM_COLD] = 16,
+	[STREAM_BYPASS] = 32,
 };
 
 int stripes_init(struct vlog *v)
@@ -79,8 +82,11 @@ struct stripe *stripe_begin(struct vlog *v, enum stream stream)
 {
 	struct stripe *s = stripe_find(v, stream);
 	const unsigned k = seg_k_now(v);
+	/* The cleaner makes the room that others wait for. */
+	const unsigned left = stream == STREAM_COLD ? 0 : 2 * (v->k + v->m) + 4;
 
-	if (!s || !k || v->unit_pool.count - v->unit_pool.used < k + v->m)
+	if (!s || !k ||
+	    v->unit_pool.count - v->unit_pool.used < k + v->m + left)
 		return NULL;
 	if (seg_stripe_begin(v, stream, &s->seg, &s->stripe))
 		return NULL;
@@ -322,6 +328,7 @@ static bool one_step(struct vlog *v, struct stripe *s)
 			return true;
 		}
 		s->state = STRIPE_WRITTEN;
+		bufs_put(s);
 		commit_append(v, s);
 		return true;
 	case STRIPE_WRITTEN:

@@ -12,7 +12,6 @@
 
 #define IO_MAX_BYTES (1u << 20)
 #define LIOS 4096
-#define CHECKPOINT_FILL 0.5
 
 #ifdef IODECK_MUTATIONS
 enum vlog_mut vlog_mut;
@@ -36,7 +35,7 @@ static void stop_step(struct vlog *v)
 static void checkpoint_due(struct vlog *v)
 {
 	if (v->state != VLOG_SERVING || v->meta.wanted || !meta_idle(v) ||
-	    log_fill(v) < CHECKPOINT_FILL)
+	    log_fill(v) < meta_start(v))
 		return;
 	/* There is something to free. */
 	if (v->zones && v->zones->zseq < log_start(v, v->durable))
@@ -181,12 +180,6 @@ static const struct bdev_ops vlog_ops = {
 
 /* ---- made and freed ------------------------------------------------ */
 
-/* All stripes in work, and the cleaner's. */
-static uint32_t units_wanted(unsigned width)
-{
-	return (STRIPES + 1) * width + 4;
-}
-
 static int pools_init(struct vlog *v)
 {
 	int rc;
@@ -200,14 +193,13 @@ static int pools_init(struct vlog *v)
 	if (!rc)
 		rc = bufpool_init(&v->page_pool, v->r, FMT_BLOCK, 96);
 	if (!rc)
-		rc = bufpool_init(&v->rec_pool, v->r, FMT_RECORD_MAX,
-				  RECS + RECS_INFLIGHT);
+		rc = bufpool_init(&v->rec_pool, v->r, FMT_RECORD_MAX, 2 * RECS);
 	if (!rc)
 		rc = bufpool_init(&v->unit_pool, v->r, v->label.unit_bytes,
 				  units_wanted(v->conf.k + v->conf.m));
 	if (!rc)
 		rc = bufpool_init(&v->piece_pool, v->r, FMT_PIECE,
-				  2 * FMT_COPIES_MAX);
+				  (PIECES + 2) * FMT_COPIES_MAX);
 	v->scratch = reactor_buf_alloc(v->r, FMT_BLOCK);
 	return rc ? rc : v->scratch ? 0 : -ENOMEM;
 }
@@ -311,6 +303,7 @@ static void vlog_fini(struct vlog *v)
 {
 	timer_cancel(v->r, &v->watch);
 	timer_cancel(v->r, &v->timer);
+	timer_cancel(v->r, &v->admit.timer);
 	cleaner_fini(v);
 	resync_fini(v);
 	reads_fini(v);

@@ -3,7 +3,7 @@
  * Users' writes and discards, in order of arrival.
  *
  * Small: blocks are compressed into the open group, which becomes a record as
- * soon as fewer than RECS_INFLIGHT are on their way: alone at depth 1, many
+ * soon as fewer than log_depth() are on their way: alone at depth 1, many
  * together when there are many, without a timer. A request is answered when
  * all records it went into are applied.
  *
@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+/* More would save little of the header and make all wait for the longest. */
+#define GROUP_BLOCKS 32
 #define DISCARD_BLOCKS (64ull * FMT_LEAF)
 
 static const uint8_t *block_at(const struct ureq *u, uint32_t i)
@@ -127,9 +129,9 @@ static struct rec *group_room(struct vlog *v)
 {
 	struct rec *g = v->group;
 
-	if (g && (g->entries == FMT_WRITES_MAX ||
+	if (g && (g->entries == GROUP_BLOCKS ||
 		  g->pay_len + FMT_BLOCK > FMT_PAYLOAD_MAX)) {
-		if (log_inflight(v) >= RECS_INFLIGHT)
+		if (log_inflight(v) >= log_depth(v))
 			return NULL;
 		group_close(v);
 	}
@@ -155,7 +157,7 @@ static bool place_small(struct vlog *v, struct ureq *u)
 	uint8_t *to;
 	unsigned grans, codec;
 
-	if (!g || v->map.grans_left < FMT_BLOCK_GRANS)
+	if (!g || v->map.grans_left < FMT_BLOCK_GRANS || !admit_may(v))
 		return false;
 	to = g->buf->data + FMT_BLOCK + g->pay_len;
 	grans = codec_store(v->coder, v->codec, block_at(u, u->placed), to,
@@ -176,6 +178,7 @@ static bool place_small(struct vlog *v, struct ureq *u)
 	}
 	memcpy((struct fmt_write *)rec_entries(g) + g->entries, &w, sizeof(w));
 	g->block[g->entries++] = b;
+	admit_took(v, grans);
 	v->stat.user_stored_bytes += grans * FMT_GRAN;
 	group_req_add(g, u);
 	u->placed++;
@@ -320,7 +323,7 @@ bool writes_step(struct vlog *v)
 		if (!u->parts)
 			ureq_end(v, u);
 	}
-	if (v->group && v->group->entries && log_inflight(v) < RECS_INFLIGHT) {
+	if (v->group && v->group->entries && log_inflight(v) < log_depth(v)) {
 		group_close(v);
 		moved = true;
 	}
