@@ -87,6 +87,15 @@ swept() { # more sweeps than before of all
 
 worked() { [ "$(writes "$target")" -ge "$goal" ]; }
 
+# What the agent had to say for itself.
+lost() {
+  cat "$HOME/out" "$HOME/err"
+  events "$session" | jq -c 'select(.e == "log" or .e == "run_state" or
+    .e == "vdisk") | [.e, .name, .state, .reason, .text, .level]'
+  iodeck vdisk list
+  die "$1"
+}
+
 life() {
   draw 3
   target=db$((drawn + 1))
@@ -105,8 +114,7 @@ life() {
     sleep "0.$drawn"
     early=$((early + 1))
   else
-    until_true 60 swept ||
-      die "not all was read after $done kills: $(cat "$HOME/err")"
+    until_true 60 swept || lost "not all was read after $done kills"
     nothing_wrong
     draw 400
     goal=$(($(writes $target) + drawn))
