@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "backend/agent/chores.h"
 #include "backend/provider/provider_priv.h"
@@ -17,7 +18,13 @@ struct scan {
 	struct reactor *reactor;
 	void (*done)(void *arg);
 	void *arg;
+	unsigned waited_ms;
 };
+
+/* An agent that was killed is gone before the kernel has ended what it had in
+ * flight, and lets go of its files. In all, not for each. */
+#define BUSY_MAX_MS 5000u
+#define BUSY_STEP_MS 10u
 
 /* ---- one drive ---------------------------------------------------------- */
 
@@ -115,6 +122,20 @@ static void facts_keep(struct p_vdisk *v, const struct vdisk_label_facts *facts)
 	memcpy(info->slot, facts->slot, sizeof(info->slot));
 }
 
+static int component_open(struct scan *s, struct drive *drive, const char *id,
+			  struct bdev **bdev)
+{
+	const struct timespec step = { .tv_nsec = BUSY_STEP_MS * 1000000 };
+	int rc;
+
+	while ((rc = drive_component_open(drive, id, bdev, NULL)) == -EBUSY &&
+	       s->waited_ms < BUSY_MAX_MS) {
+		nanosleep(&step, NULL);
+		s->waited_ms += BUSY_STEP_MS;
+	}
+	return rc;
+}
+
 static void component_look(struct scan *s, struct p_drive *d,
 			   struct drive *drive,
 			   const struct drive_component *component)
@@ -125,7 +146,7 @@ static void component_look(struct scan *s, struct p_drive *d,
 	struct p_vdisk *v;
 	int rc;
 
-	if (drive_component_open(drive, id, &bdev, NULL))
+	if (component_open(s, drive, id, &bdev))
 		return;
 	rc = vdisk_label_probe(bdev, &facts, NULL);
 	bdev_close_sync(bdev);

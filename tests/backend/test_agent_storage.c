@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -450,9 +451,9 @@ static void test_end_in_stall(void **state)
 
 #define LABELS_BYTES 16384
 
-/* The component file of member 0; its labels are read or written whole. */
-static void labels(const struct lab *lab, const char *domain, const char *drive,
-		   uint8_t *buf, bool write)
+/* The component's file on a drive that has one. */
+static int component_file(const struct lab *lab, const char *domain,
+			  const char *drive)
 {
 	char path[400], dir_path[128];
 	const struct dirent *de;
@@ -471,6 +472,15 @@ static void labels(const struct lab *lab, const char *domain, const char *drive,
 	}
 	closedir(dir);
 	assert_true(fd >= 0); /* also: nobody has deleted it */
+	return fd;
+}
+
+/* Those of a component, read or written whole. */
+static void labels(const struct lab *lab, const char *domain, const char *drive,
+		   uint8_t *buf, bool write)
+{
+	const int fd = component_file(lab, domain, drive);
+
 	assert_int_equal(write ? pwrite(fd, buf, LABELS_BYTES, 0)
 			       : pread(fd, buf, LABELS_BYTES, 0),
 			 LABELS_BYTES);
@@ -508,6 +518,37 @@ static void test_spoilt_label(void **state)
 	hears_close(&h);
 }
 
+/* An agent that was killed still holds a file or two: the next one waits. */
+static void test_killed_but_not_gone(void **state)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct lab *lab = *state;
+	struct hears h;
+	pid_t pid;
+	int fd;
+
+	attach(&h, lab);
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
+	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 0));
+	assert_true(hears_until(&h, is_healthy, 10));
+	fd = component_file(lab, member_at(&h, 0, "domain"),
+			    member_at(&h, 0, "drive"));
+	hears_ask_ok(&h, "cluster_close", NULL);
+	json_array_clear(h.event);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	pid = fork();
+	if (!pid) {
+		nap_ms(700);
+		_exit(0);
+	}
+	close(fd); /* the lock goes with the last who has it */
+	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
+	assert_true(hears_until(&h, is_healthy, 10));
+	assert_null(hears_find(&h, "vdisk", "state", "degraded"));
+	waitpid(pid, NULL, 0);
+	hears_close(&h);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -517,7 +558,7 @@ int main(void)
 		TEST(test_policy_intended), TEST(test_gone_while_replacing),
 		TEST(test_claimed_later),   TEST(test_deleted_drive),
 		TEST(test_run_loses_vdisk), TEST(test_end_in_stall),
-		TEST(test_spoilt_label),
+		TEST(test_spoilt_label),    TEST(test_killed_but_not_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
