@@ -222,6 +222,7 @@ static const struct bdev_ops port_ops = {
 	.kind = "port",
 	.submit = port_submit,
 	.close = port_close,
+	.grow = layer_grow,
 	.describe = port_describe,
 };
 

@@ -50,6 +50,17 @@ static void timing_complete(struct bdev *bdev, const struct io *io)
 	bdev->stats.latency_sum_ns[io->op] += now - io->stamp_ns;
 }
 
+int bdev_grow(struct bdev *bdev, uint64_t size_bytes)
+{
+	if (size_bytes <= bdev->limits.size_bytes)
+		return 0;
+	if (!bdev->ops->grow || size_bytes % bdev->limits.block_bytes)
+		return -ENOTSUP;
+	if (bdev->failed)
+		return -ENODEV;
+	return bdev->ops->grow(bdev, size_bytes);
+}
+
 void bdev_stats(struct bdev *bdev, struct bdev_stats *stats)
 {
 	if (bdev->timed)

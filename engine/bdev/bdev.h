@@ -79,6 +79,10 @@ struct bdev_ops {
 	/* done(arg) once no write can still land and all is freed but the
 	 * struct bdev itself, which the front frees */
 	void (*close)(struct bdev *bdev);
+	/* optional: makes it longer, to size_bytes, and its limits with it;
+	 * what is new reads as zeros. 0 or a negative errno; it may take as
+	 * long as opening does */
+	int (*grow)(struct bdev *bdev, uint64_t size_bytes);
 	/* optional: one line of state for people, e.g. "O_DIRECT, io_uring" */
 	void (*describe)(struct bdev *bdev, char *buf, size_t len);
 };
@@ -119,6 +123,12 @@ void bdev_submit(struct bdev *bdev, struct io *io) ID_HOT;
  * if r is given through a non-NULL bdev only: with NULL nothing runs).
  */
 void bdev_close(struct bdev *bdev, void (*closed)(void *arg), void *arg);
+
+/*
+ * Makes it longer if it can be: a file, and what lies over one alone.
+ * -ENOTSUP: it cannot; -ENOSPC, -EFBIG and others as for files.
+ */
+int bdev_grow(struct bdev *bdev, uint64_t size_bytes);
 
 /* Snapshot, with the times counted up to now. */
 void bdev_stats(struct bdev *bdev, struct bdev_stats *stats);

@@ -113,6 +113,7 @@ static const struct bdev_ops delay_ops = {
 	.kind = "delay",
 	.submit = delay_submit,
 	.close = layer_close,
+	.grow = layer_grow,
 	.describe = delay_describe,
 };
 

@@ -86,6 +86,7 @@ static const struct bdev_ops error_ops = {
 	.kind = "error",
 	.submit = error_submit,
 	.close = layer_close,
+	.grow = layer_grow,
 	.describe = error_describe,
 };
 

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/bdev/file_impl.h"
@@ -138,6 +139,26 @@ static void file_close(struct bdev *bdev)
 	bdev_closed(bdev);
 }
 
+/* A regular file whose window reaches to its end. */
+static int file_grow(struct bdev *bdev, uint64_t size_bytes)
+{
+	struct bdev_file *f = file_of(bdev);
+	const uint64_t end = f->off_bytes + bdev->limits.size_bytes;
+	struct stat st;
+
+	if (f->device || f->read_only)
+		return -ENOTSUP;
+	if (fstat(f->fd, &st))
+		return -errno;
+	if ((uint64_t)st.st_size != end)
+		return -ENOTSUP;
+	if (ftruncate(f->fd, (off_t)(f->off_bytes + size_bytes)) ||
+	    fsync(f->fd))
+		return -errno;
+	bdev->limits.size_bytes = size_bytes;
+	return 0;
+}
+
 static void file_describe(struct bdev *bdev, char *buf, size_t len)
 {
 	const struct bdev_file *f = file_of(bdev);
@@ -157,6 +178,7 @@ static const struct bdev_ops file_ops = {
 	.kind = "file",
 	.submit = file_submit,
 	.close = file_close,
+	.grow = file_grow,
 	.describe = file_describe,
 };
 

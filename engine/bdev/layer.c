@@ -48,6 +48,17 @@ void layer_close(struct bdev *bdev)
 		child_closed(layer);
 }
 
+int layer_grow(struct bdev *bdev, uint64_t size_bytes)
+{
+	struct layer *layer = layer_of(bdev);
+	const int rc =
+		layer->child ? bdev_grow(layer->child, size_bytes) : -ENODEV;
+
+	if (!rc)
+		bdev->limits.size_bytes = layer->child->limits.size_bytes;
+	return rc;
+}
+
 static struct layer_io *stock_take(struct layer *layer)
 {
 	struct layer_io *lio = layer->free;

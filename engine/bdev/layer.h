@@ -33,6 +33,9 @@ struct layer *layer_new(size_t size, const struct bdev_ops *ops,
 /* As ops->close: closes the child, then the layer. */
 void layer_close(struct bdev *bdev);
 
+/* As ops->grow: the child, and the layer with it. */
+int layer_grow(struct bdev *bdev, uint64_t size_bytes);
+
 /*
  * An io for the child that is the parent's copy, with done() as callback.
  * NULL without memory: the parent is then completed with -ENOMEM.

@@ -195,6 +195,7 @@ static const struct bdev_ops link_ops = {
 	.kind = "link",
 	.submit = link_submit,
 	.close = link_close,
+	.grow = layer_grow,
 	.describe = link_describe,
 };
 

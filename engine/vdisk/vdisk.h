@@ -222,6 +222,10 @@ void vdisk_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
  * The target's bdevs are the vDisk's from the call on; when it comes to
  * nothing they are closed. -ECANCELED: the vDisk was closed; the copy goes on
  * when it is opened with the components of both sets.
+ *
+ * In the log layout nothing is copied: the same components take on the new
+ * policy, the target's slots are those that come in beside them (none, if there
+ * are enough), and nothing is retired. The layout stays as it is.
  */
 void vdisk_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
 		   vdisk_done_fn *done, void *arg);

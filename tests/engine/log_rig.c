@@ -122,10 +122,36 @@ static void disk_close(struct bdev *bdev)
 	bdev_closed(bdev);
 }
 
+static void *longer(void *p, size_t was, size_t is)
+{
+	uint8_t *q = realloc(p, is);
+
+	if (!q)
+		abort();
+	memset(q + was, 0, is - was);
+	return q;
+}
+
+static int disk_grow(struct bdev *bdev, uint64_t bytes)
+{
+	struct disk *d = container_of(bdev, struct disk_bdev, bdev)->disk;
+	const uint64_t was = d->bytes;
+
+	if (!d->rig->growable)
+		return -ENOTSUP;
+	d->seen = longer(d->seen, was, bytes);
+	d->durable = longer(d->durable, was, bytes);
+	d->dirty = longer(d->dirty, was / SECTOR, bytes / SECTOR);
+	d->bad = longer(d->bad, was / SECTOR, bytes / SECTOR);
+	d->bytes = bdev->limits.size_bytes = bytes;
+	return 0;
+}
+
 static const struct bdev_ops disk_ops = {
 	.kind = "disk",
 	.submit = disk_submit,
 	.close = disk_close,
+	.grow = disk_grow,
 };
 
 struct bdev *disk_open(struct disk *d)

@@ -48,7 +48,8 @@ struct rig {
 	int result;
 	struct err err;
 	bool over;
-	bool dead; /* the owner has died: nothing calls back */
+	bool growable; /* disks can be made longer */
+	bool dead;     /* the owner has died: nothing calls back */
 };
 
 void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,

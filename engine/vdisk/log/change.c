@@ -103,19 +103,33 @@ struct change *change_head(const struct vlog *v)
 {
 	struct change *c = v->changes;
 
-	while (c && c->step == CHANGE_LEAVING)
+	while (c && c->step >= CHANGE_APART)
 		c = c->next;
 	return c;
 }
 
-struct change *change_add(struct vlog *v, void (*step)(struct change *c),
+bool change_later(struct change *c)
+{
+	struct change **at = &c->v->changes;
+
+	if (!c->next)
+		return false;
+	change_unlink(c);
+	c->next = NULL;
+	while (*at)
+		at = &(*at)->next;
+	*at = c;
+	return true;
+}
+
+struct change *change_add(struct vlog *v, bool (*turn)(struct change *c),
 			  vdisk_done_fn *done, void *arg)
 {
 	struct change *c = calloc(1, sizeof(*c)), **at = &v->changes;
 
 	id_assert(c);
 	c->v = v;
-	c->turn = step;
+	c->turn = turn;
 	c->done = done;
 	c->arg = arg;
 	while (*at)
@@ -125,28 +139,42 @@ struct change *change_add(struct vlog *v, void (*step)(struct change *c),
 	return c;
 }
 
-bool change_step(struct vlog *v)
+static bool out_of_service(struct change *c)
 {
-	struct change *c = change_head(v);
+	struct vlog *v = c->v;
 
-	if (!c)
+	err_set(&c->err, v->closing ? -ECANCELED : -EIO,
+		v->closing ? "%s: closed meanwhile" : "%s: not in service",
+		v->bdev.name);
+	change_refuse(c, c->err.code);
+	return true;
+}
+
+static bool turn(struct change *c)
+{
+	struct vlog *v = c->v;
+
+	if (c->step == CHANGE_BUSY || c->step == CHANGE_LEAVING)
 		return false;
-	if (v->state != VLOG_SERVING && c->step != CHANGE_BUSY) {
-		err_set(&c->err, v->closing ? -ECANCELED : -EIO,
-			"%s: not in service", v->bdev.name);
-		change_refuse(c, c->err.code);
-		return true;
-	}
-	if (c->step != CHANGE_QUEUED && c->step != CHANGE_CONFIG &&
-	    c->step != CHANGE_NAMED)
-		return false;
+	if (v->state != VLOG_SERVING)
+		return out_of_service(c);
 	/* Not into a content that is being written. */
 	if (c->step == CHANGE_CONFIG && v->meta.phase != META_IDLE)
 		return false;
 	if (c->step == CHANGE_NAMED && v->meta.config_committed < c->config)
 		return false;
-	c->turn(c);
-	return true;
+	return c->turn(c);
+}
+
+bool change_step(struct vlog *v)
+{
+	struct change *head = change_head(v);
+
+	/* One a time: any may be gone after it. */
+	for (struct change *c = v->changes; c; c = c->next)
+		if ((c == head || c->step == CHANGE_APART) && turn(c))
+			return true;
+	return false;
 }
 
 void change_named(struct change *c)
@@ -445,26 +473,26 @@ static void member_named(struct change *c)
 	change_named(c);
 }
 
-static void member_turn(struct change *c)
+static bool member_turn(struct change *c)
 {
 	struct vlog *v = c->v;
 	struct change_part *p = &c->part[0];
 
 	if (c->step == CHANGE_CONFIG) {
 		member_named(c);
-		return;
+		return true;
 	}
 	if (c->step == CHANGE_NAMED) {
 		part_usable(c, p);
 		resync_member_back(v);
 		change_end(c);
-		return;
+		return true;
 	}
 	if (p->index >= v->n || v->member[p->index].bdev) {
 		err_set(&c->err, -EBUSY, "%s: member %u is in service",
 			v->bdev.name, p->index);
 		change_refuse(c, -EBUSY);
-		return;
+		return true;
 	}
 	c->step = CHANGE_BUSY;
 	c->io = (struct io) { .op = BDEV_READ,
@@ -475,6 +503,7 @@ static void member_turn(struct change *c)
 	c->timer.fn = member_read_late;
 	timer_arm(v->r, &c->timer, reactor_now(v->r) + IO_TIMEOUT_NS);
 	bdev_submit(p->slot.bdev, &c->io);
+	return true;
 }
 
 void vlog_replace(struct bdev *vdisk, unsigned index,

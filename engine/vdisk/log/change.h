@@ -12,7 +12,21 @@ enum change_step {
 	CHANGE_BUSY,   /* with I/O of its own */
 	CHANGE_CONFIG, /* ready to be said in the next content */
 	CHANGE_NAMED,  /* said; waits until a content with it is committed */
+	CHANGE_WAIT,   /* for something else, before the next may begin */
+	CHANGE_APART,  /* the same, and others may begin */
 	CHANGE_LEAVING,
+};
+
+enum policy_phase {
+	POLICY_ASKED,
+	POLICY_SAY,
+	POLICY_TAKE,
+	POLICY_SETTLE,
+	POLICY_GROUP,
+	POLICY_ALONE,
+	POLICY_GROUPED,
+	POLICY_CONVERT,
+	POLICY_LAST,
 };
 
 struct change_part { /* a component that comes in */
@@ -26,9 +40,10 @@ struct change {
 	struct change *next;
 	struct vlog *v;
 	enum change_step step;
-	/* In the steps QUEUED, CONFIG (no content is in work) and NAMED (it is
-	 * committed), when it is its turn. */
-	void (*turn)(struct change *c);
+	/* In the steps QUEUED, CONFIG (no content is in work), NAMED (it is
+	 * committed), WAIT and APART, when it is its turn. False: nothing was
+	 * to be done; else it may be gone. */
+	bool (*turn)(struct change *c);
 	vdisk_done_fn *done;
 	void *arg;
 	int result;
@@ -40,15 +55,24 @@ struct change {
 	unsigned comps; /* of the vDisk, with the parts in */
 	unsigned parts, making, closing;
 	struct change_part part[FMT_COMPS_MAX];
-	struct vdisk_policy target; /* of a policy change */
+	/* of a policy change */
+	unsigned phase;
+	struct vdisk_policy target;
+	uint32_t slots[FMT_COMPS_MAX];
+	uint64_t seg_since;  /* segments with a lower id are older */
+	uint64_t segs_freed; /* as of the last look */
+	uint32_t seg_at;     /* one that was left then */
+	bool seg_left;
 };
 
-struct change *change_add(struct vlog *v, void (*turn)(struct change *c),
+struct change *change_add(struct vlog *v, bool (*turn)(struct change *c),
 			  vdisk_done_fn *done, void *arg);
 /* The one whose turn it is, or NULL. */
 struct change *change_head(const struct vlog *v);
 /* It is in conf now. */
 void change_named(struct change *c);
+/* The others first. False: there are none. */
+bool change_later(struct change *c);
 /* It is over: done() is called, c is gone. */
 void change_end(struct change *c);
 /* It is refused: closes what came with it first. */

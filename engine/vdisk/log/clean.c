@@ -43,7 +43,7 @@ struct cleaner {
 	struct fmt_sum_entry *entry;
 	unsigned entries, at;
 	struct fetch fetch;
-	uint8_t stored[FMT_BLOCK];
+	uint8_t stored[FMT_BLOCK], recoded[FMT_BLOCK];
 	int fetched;
 	bool fetched_over;
 	double credit;     /* granules */
@@ -308,11 +308,24 @@ static void entries_find(struct vlog *v)
 
 /* ---- one block ----------------------------------------------------- */
 
+/* Its segment may be from before the codec changed. */
+static void block_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
+			 unsigned *grans, unsigned *codec, uint32_t *crc)
+{
+	struct cleaner *c = v->cleaner;
+
+	if (*stored && v->seg[c->victim].id < v->conf.codec_since)
+		stored_recode(v, lba, stored, grans, codec, crc, c->recoded);
+}
+
 /* False: the cold stripe is full, or there is none to be had. */
 static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 		     const uint8_t *stored)
 {
 	struct cleaner *c = v->cleaner;
+	unsigned grans = loc_grans(loc), codec = loc_codec(loc);
+	const uint8_t *bytes = stored;
+	uint32_t crc_now = crc;
 	struct stripe_entry *e;
 	uint8_t *p;
 
@@ -320,30 +333,30 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 		v->cold = stripe_begin(v, STREAM_COLD);
 	if (!v->cold)
 		return false;
-	p = stripe_add(v, v->cold, stored ? loc_grans(loc) : 1, &e);
+	block_recode(v, lba, &bytes, &grans, &codec, &crc_now);
+	p = stripe_add(v, v->cold, bytes ? grans : 1, &e);
 	if (!p) {
 		stripe_write(v, v->cold);
 		v->cold = NULL;
 		c->urgent_moves = false;
 		return cold_add(v, lba, loc, crc, stored);
 	}
-	if (stored)
-		memcpy(p, stored, (size_t)loc_grans(loc) * FMT_GRAN);
+	if (bytes)
+		memcpy(p, bytes, (size_t)grans * FMT_GRAN);
 	else
 		memset(p, 0, FMT_GRAN);
 	e->lba = lba;
 	e->old = loc;
-	e->crc = crc;
-	e->flags =
-		stored ? (uint8_t)(loc_codec(loc) << ENT_CODEC_SHIFT) : ENT_BAD;
+	e->crc = crc_now;
+	e->flags = bytes ? (uint8_t)(codec << ENT_CODEC_SHIFT) : ENT_BAD;
 	e->seg = c->victim;
 	seg_pin(v, c->victim);
 	v->seg[c->victim].moves++;
 	if (c->why > WHY_SPACE) {
 		c->urgent_moves = true;
-		resync_moved(v, loc_grans(loc), v->cold->k);
+		resync_moved(v, grans, v->cold->k);
 	}
-	c->credit -= loc_grans(loc);
+	c->credit -= grans;
 	return true;
 }
 

@@ -19,18 +19,38 @@ static bool due(const struct vlog *v)
 		       m->grans * (uint64_t)START_PERCENT;
 }
 
+/* As it is to be stored: it may be from before the codec changed. */
+static const uint8_t *block_bytes(struct vlog *v, const struct block *b,
+				  uint8_t *room, unsigned *grans,
+				  unsigned *codec, uint32_t *crc)
+{
+	const uint8_t *bytes = v->scratch;
+
+	block_copy(v, b, v->scratch);
+	*grans = b->grans;
+	*codec = b->codec;
+	*crc = b->crc;
+	if (loc_lsn(b->loc) < v->codec_lsn)
+		stored_recode(v, b->lba, &bytes, grans, codec, crc, room);
+	return bytes;
+}
+
 static bool add(struct vlog *v, struct stripe *s, struct block *b)
 {
+	uint8_t room[FMT_BLOCK];
+	unsigned grans, codec;
+	uint32_t crc;
+	const uint8_t *bytes = block_bytes(v, b, room, &grans, &codec, &crc);
 	struct stripe_entry *e;
-	uint8_t *p = stripe_add(v, s, b->grans, &e);
+	uint8_t *p = stripe_add(v, s, grans, &e);
 
 	if (!p)
 		return false;
-	block_copy(v, b, p);
+	memcpy(p, bytes, (size_t)grans * FMT_GRAN);
 	e->lba = b->lba;
 	e->old = b->loc;
-	e->crc = b->crc;
-	e->flags = (uint8_t)(b->codec << ENT_CODEC_SHIFT);
+	e->crc = crc;
+	e->flags = (uint8_t)(codec << ENT_CODEC_SHIFT);
 	e->block = b;
 	b->refs++;
 	b->moving = true;

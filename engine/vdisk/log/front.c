@@ -97,14 +97,6 @@ static void front_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
 	(void)bytes_s;
 }
 
-static void front_migrate(struct bdev *vdisk, const struct vdisk_spec *target,
-			  vdisk_done_fn *done, void *arg)
-{
-	(void)target;
-	answer_later(vdisk, done, arg, -ENOTSUP,
-		     "the log layout cannot change its policy yet");
-}
-
 static void front_verify(struct bdev *vdisk, uint64_t *mismatches,
 			 vdisk_done_fn *done, void *arg)
 {
@@ -139,7 +131,7 @@ static void figures_fill(const struct vlog_info *from,
 		.reads_repaired = from->reads_repaired,
 		.blocks_lost = from->blocks_lost,
 		.replayed = from->replayed,
-		.compliance = 1,
+		.compliance = from->compliance,
 	};
 }
 
@@ -324,7 +316,7 @@ const struct vdisk_layout_ops vdisk_log = {
 	.replace = front_replace,
 	.member_fail = vlog_member_fail,
 	.rebuild_limit = front_rebuild_limit,
-	.migrate = front_migrate,
+	.migrate = vlog_policy_change,
 	.verify = front_verify,
 	.label_probe = front_label_probe,
 	.slot_bytes = front_slot_bytes,

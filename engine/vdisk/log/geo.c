@@ -132,13 +132,42 @@ static void names_fill(const struct vlog_spec *spec, struct fmt_label *l)
 	}
 }
 
+uint64_t geo_slots_least(const struct fmt_label *l, unsigned k, unsigned m)
+{
+	const uint64_t chunk = (uint64_t)l->unit_bytes * l->stripes;
+	const uint64_t size = l->size_blocks * FMT_BLOCK;
+
+	return ceil_div(size / 100 * (100 + OP_PERCENT) * (k + m), chunk * k);
+}
+
+uint32_t geo_slots(const struct fmt_label *l, unsigned k, unsigned m,
+		   unsigned comps)
+{
+	return (uint32_t)ceil_div(geo_slots_least(l, k, m), comps) +
+	       SPARE_SLOTS;
+}
+
+/*
+ * As many as all slots can hold at their narrowest, m + 1; and, as the policy
+ * may change later, as many as the data fills in segments of one unit each at
+ * 1 / 1.5: with more than that, cleaning gains.
+ */
+static uint32_t segs_needed(const struct fmt_label *l)
+{
+	const uint64_t chunk = (uint64_t)l->unit_bytes * l->stripes;
+	const uint64_t narrow = l->slots * l->comps / (l->m + 1u) + STREAMS;
+	const uint64_t data =
+		ceil_div(l->size_blocks * FMT_BLOCK * 3 / 2, chunk) + 64;
+
+	return (uint32_t)(narrow > data ? narrow : data);
+}
+
 int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 	      struct err *err)
 {
 	const struct vlog_tune *t = &spec->tune;
 	const unsigned k = spec->policy.k, m = spec->policy.m;
 	const uint64_t log = log_bytes(spec->size_bytes);
-	uint64_t chunk;
 	int rc;
 
 	memset(l, 0, sizeof(*l));
@@ -164,14 +193,8 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 	rc = tune_check(l, err);
 	if (rc)
 		return rc;
-	chunk = (uint64_t)l->unit_bytes * l->stripes;
-	l->slots = or_default(
-		t->slots,
-		(uint32_t)ceil_div(spec->size_bytes / 100 * (100 + OP_PERCENT) *
-					   (k + m),
-				   chunk * k * spec->slots) +
-			SPARE_SLOTS);
-	l->segs = l->slots * l->comps / (m + 1) + STREAMS;
+	l->slots = or_default(t->slots, geo_slots(l, k, m, spec->slots));
+	l->segs = segs_needed(l);
 	l->snap_bytes = snap_area_bytes(l);
 	l->off_snap[0] = FMT_LOG_OFF + (uint64_t)l->zones * l->zone_bytes;
 	l->off_snap[1] = l->off_snap[0] + l->snap_bytes;

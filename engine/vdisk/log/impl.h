@@ -146,6 +146,10 @@ int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,
 void seg_stripe_end(struct vlog *v, uint32_t seg, bool committed);
 void seg_stripe_cancel(struct vlog *v, uint32_t seg, unsigned stripe);
 void seg_member_lost(struct vlog *v, unsigned member);
+/* What is open gets no more stripes: the policy is another one. */
+void seg_streams_close(struct vlog *v);
+/* Its shape and codec are those of today's policy. */
+bool seg_as_policy(const struct vlog *v, const struct seg *s);
 bool seg_step(struct vlog *v); /* appends SEALs that are due */
 void seg_pin(struct vlog *v, uint32_t seg);
 void seg_unpin(struct vlog *v, uint32_t seg);
@@ -155,6 +159,14 @@ int seg_adopt(struct vlog *v, const struct fmt_commit *c, bool sealed);
 uint64_t seg_unit_off(const struct vlog *v, const struct seg *s, unsigned unit,
 		      unsigned stripe);
 unsigned seg_k_now(const struct vlog *v); /* k' */
+/*
+ * Stored bytes once more, by the codec of today.
+ * stored  in and out; grans, codec, crc likewise
+ * scratch FMT_BLOCK bytes that stored may point to afterwards
+ */
+void stored_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
+		   unsigned *grans, unsigned *codec, uint32_t *crc,
+		   uint8_t *scratch);
 double seg_free_share(const struct vlog *v);
 bool seg_space_low(const struct vlog *v);       /* users must wait */
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
@@ -236,6 +248,10 @@ bool zones_broken(const struct vlog *v); /* a member of an open one is lost */
 /* What is not durable will be written again elsewhere. */
 void zones_superseded(struct vlog *v);
 double log_fill(const struct vlog *v);
+/* What comes goes to a zone of m + 1 copies. */
+void log_renew(struct vlog *v);
+/* All that was written before log_renew() is durable. */
+bool log_settled(const struct vlog *v);
 /* Frees the zones before zseq. */
 void log_trim(struct vlog *v, uint64_t zseq);
 /* The oldest zone that recovery would need for LSNs after lsn. */
@@ -522,6 +538,8 @@ struct vlog {
 	 * the above while a change is being committed. */
 	struct fmt_content conf;
 	uint64_t conf_changes;
+	uint64_t codec_lsn; /* blocks before it may be of another codec */
+	uint64_t renew_lsn; /* of log_renew() */
 	struct member member[FMT_COMPS_MAX];
 	struct slab lio_slab;
 	unsigned lios_out, closing_members;
@@ -545,6 +563,7 @@ struct vlog {
 	struct map map;
 	struct seg *seg;
 	uint32_t segs, seg_hint;
+	uint64_t segs_freed; /* ever */
 	uint64_t seg_counter;
 	uint64_t live_grans; /* in segments */
 	uint32_t open_seg[STREAMS][SEG_LANES];
@@ -622,9 +641,16 @@ void vlog_policy_take(struct vlog *v);
 int geo_label(const struct vlog_spec *spec, struct fmt_label *label,
 	      struct err *err);
 uint64_t geo_member_bytes(const struct fmt_label *label);
+/* Data slots a policy wants of each of so many components. */
+uint32_t geo_slots(const struct fmt_label *label, unsigned k, unsigned m,
+		   unsigned comps);
+/* Of all together, at least. */
+uint64_t geo_slots_least(const struct fmt_label *label, unsigned k, unsigned m);
 uint64_t geo_memory_bytes(const struct fmt_label *label);
 
-/* change.c */
+/* change.c, policy.c */
+void policy_resume(struct vlog *v);
+bool policy_changing(const struct vlog *v);
 bool change_step(struct vlog *v);
 void change_abandon(struct vlog *v);
 

@@ -15,7 +15,9 @@ static enum vdisk_state state_of(const struct vlog *v)
 		return VDISK_FAILED;
 	if (resync_working(v))
 		return VDISK_REBUILDING;
-	return member_alive_count(v) < v->n ? VDISK_DEGRADED : VDISK_HEALTHY;
+	if (member_alive_count(v) < v->n)
+		return VDISK_DEGRADED;
+	return policy_changing(v) ? VDISK_MIGRATING : VDISK_HEALTHY;
 }
 
 static void slots_fill(const struct vlog *v, struct vlog_info *info)
@@ -50,6 +52,8 @@ static unsigned left_without_data(const struct vlog *v)
 
 static void segs_count(const struct vlog *v, struct vlog_info *info)
 {
+	uint64_t live = 0, as_policy = 0;
+
 	info->failures_left = left_without_data(v);
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
@@ -58,6 +62,9 @@ static void segs_count(const struct vlog *v, struct vlog_info *info)
 		if (s->state == SEG_FREE)
 			continue;
 		info->segs++;
+		live += s->live;
+		if (seg_as_policy(v, s))
+			as_policy += s->live;
 		for (unsigned u = 0; u < seg_width(s) && s->live; u++) {
 			if (seg_unit_there(v, s, u))
 				continue;
@@ -73,6 +80,7 @@ static void segs_count(const struct vlog *v, struct vlog_info *info)
 		if (s->live && left < info->failures_left)
 			info->failures_left = left;
 	}
+	info->compliance = live ? (double)as_policy / (double)live : 1;
 }
 
 static void text_add(char *buf, size_t len, const char *fmt, ...)

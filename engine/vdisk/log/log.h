@@ -95,6 +95,20 @@ void vlog_replace(struct bdev *vdisk, unsigned index,
 /* The same, with a place that is not known. */
 void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *member,
 			vdisk_done_fn *done, void *arg);
+/*
+ * Another policy (target's policy: level, k, m, codec) and, if its slots are
+ * not none, more components, which are empty. What is written follows it as
+ * soon as a content says so; what is in older segments is moved by the cleaner.
+ * done() once all is as the policy says; meanwhile info.compliance grows, and
+ * failures_left is what the least protected of it stands. All members must be
+ * in service. Components are made longer where they can be, if it takes more
+ * room.
+ * -ENOSPC too few components, or too little room in them; -EINVAL no such
+ * policy; -ENOTSUP another layout; -EAGAIN members are missing; -ECANCELED it
+ * was closed: it goes on when it is opened.
+ */
+void vlog_policy_change(struct bdev *vdisk, const struct vdisk_spec *target,
+			vdisk_done_fn *done, void *arg);
 /* As if it had failed. */
 int vlog_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
 /* Most a rebuild may write, users active or not; 0: as fast as users allow. */
@@ -121,6 +135,7 @@ struct vlog_info {
 	double free;            /* F: share of slots free */
 	double log_fill;        /* share of zone slots in use */
 	double victim_live;     /* u of recent victims */
+	double compliance;      /* share of live bytes as the policy says */
 	uint64_t segs, segs_exposed; /* of them with a member away */
 	uint64_t segs_bare;          /* one more away loses data */
 	/* Of what stands on lost members, or was repaired too often: how much

@@ -386,3 +386,20 @@ int member_space_init(struct vlog *v, struct member *m, uint32_t slots)
 	m->slot_used = calloc((slots + 63) / 64, 8);
 	return m->zone_used && m->slot_used ? 0 : -ENOMEM;
 }
+
+int member_slots_grow(struct member *m, uint32_t slots)
+{
+	const size_t was = (m->slots + 63) / 64, words = (slots + 63) / 64;
+	uint64_t *used;
+
+	if (slots <= m->slots)
+		return 0;
+	used = realloc(m->slot_used, words * 8);
+	if (!used)
+		return -ENOMEM;
+	memset(used + was, 0, (words - was) * 8);
+	m->slot_used = used;
+	m->slots_free += slots - m->slots;
+	m->slots = slots;
+	return 0;
+}

@@ -100,5 +100,6 @@ bool member_dispensable(const struct vlog *v, unsigned member);
 unsigned member_alive_count(const struct vlog *v);
 void member_watch(struct vlog *v);
 int member_space_init(struct vlog *v, struct member *m, uint32_t slots);
+int member_slots_grow(struct member *m, uint32_t slots); /* -ENOMEM */
 
 #endif

@@ -178,6 +178,7 @@ static void recovered(struct vlog *v, int result, const struct err *err)
 	v->state = VLOG_SERVING;
 	v->owns = true;
 	places_take(op);
+	policy_resume(v);
 	/* What failed while opening is closed as if it had failed now, and
 	 * so is what has no place. */
 	for (unsigned i = 0; i < op->slots; i++)

@@ -109,9 +109,7 @@ enum clean_why resync_why(const struct vlog *v, const struct seg *s)
 		return away >= s->m ? WHY_EXPOSED : WHY_LOST;
 	if (s->bad >= BAD_REPAIRS)
 		return WHY_BAD;
-	if (s->k != v->k && seg_k_now(v) == v->k)
-		return WHY_POLICY;
-	return WHY_NONE;
+	return seg_as_policy(v, s) ? WHY_NONE : WHY_POLICY;
 }
 
 /* ---- how fast ------------------------------------------------------ */

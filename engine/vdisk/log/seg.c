@@ -260,6 +260,7 @@ static void seg_free(struct vlog *v, uint32_t index)
 	s->state = SEG_FREE;
 	s->committed = false;
 	v->segs_used--;
+	v->segs_freed++;
 	vlog_kick(v);
 }
 
@@ -421,6 +422,22 @@ void seg_member_lost(struct vlog *v, unsigned member)
 				break;
 			}
 	}
+}
+
+void seg_streams_close(struct vlog *v)
+{
+	for (unsigned i = 0; i < STREAMS; i++)
+		for (unsigned j = 0; j < SEG_LANES; j++)
+			if (v->open_seg[i][j] != SEG_NONE)
+				seg_close(v, v->open_seg[i][j]);
+}
+
+bool seg_as_policy(const struct vlog *v, const struct seg *s)
+{
+	if (s->m != v->m || s->id < v->conf.codec_since)
+		return false;
+	/* Narrow is right while members are away. */
+	return s->k == v->k || seg_k_now(v) != v->k;
 }
 
 static bool seal(struct vlog *v, uint32_t index)

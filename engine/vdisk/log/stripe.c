@@ -104,6 +104,25 @@ struct stripe *stripe_begin(struct vlog *v, enum stream stream)
 	return s;
 }
 
+void stored_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
+		   unsigned *grans, unsigned *codec, uint32_t *crc,
+		   uint8_t *scratch)
+{
+	uint8_t plain[FMT_BLOCK];
+	unsigned by, count;
+
+	if (!codec_load(v->coder, *codec, *stored, *grans, plain))
+		return; /* its reader will say so */
+	count = codec_store(v->coder, v->codec, plain, scratch, &by);
+	if (!count)
+		return;
+	*stored = scratch;
+	*grans = count;
+	*codec = by;
+	*crc = codec_block_crc(v->crc_seed, lba, scratch,
+			       (size_t)count * FMT_GRAN);
+}
+
 static unsigned sum_grans(unsigned entries)
 {
 	return (unsigned)((sizeof(struct fmt_sum) +

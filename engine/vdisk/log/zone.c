@@ -175,6 +175,17 @@ void zones_seal(struct vlog *v)
 		lane_seal(v, i);
 }
 
+void log_renew(struct vlog *v)
+{
+	zones_seal(v);
+	v->renew_lsn = v->next_lsn;
+}
+
+bool log_settled(const struct vlog *v)
+{
+	return v->durable + 1 >= v->renew_lsn;
+}
+
 bool zones_step(struct vlog *v)
 {
 	bool moved = false;

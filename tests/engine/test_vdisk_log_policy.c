@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The log layout: another policy, another codec, more components, while it is
+ * written to, and with the owner dying at any moment of it. Whatever happens
+ * all that was written is there, what was asked for comes about in the end, and
+ * then as many members may go as the new policy says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "log_rig.h"
+
+#define BLOCKS 90
+
+struct answer {
+	unsigned count;
+	int result;
+	struct err err;
+};
+
+static void answered(int result, const struct err *err, struct bdev *vd,
+		     void *arg)
+{
+	struct answer *a = arg;
+
+	(void)vd;
+	a->count++;
+	a->result = result;
+	if (result)
+		a->err = *err;
+}
+
+static uint32_t version_of(uint64_t lba)
+{
+	return (uint32_t)(lba * 7 % 50 + 1);
+}
+
+static void fill(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
+
+	for (uint64_t lba = 0; lba < BLOCKS; lba++)
+		block_make(lba, version_of(lba), buf + lba * 4096);
+	for (uint64_t lba = 0; lba < BLOCKS; lba += 3)
+		assert_int_equal(bdev_io_sync(rig->vd, BDEV_WRITE, 0,
+					      lba * 4096, buf + lba * 4096,
+					      3 * 4096),
+				 0);
+	free(buf);
+}
+
+static void expect_all(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
+	struct err err = { 0 };
+
+	assert_int_equal(
+		bdev_io_sync(rig->vd, BDEV_READ, 0, 0, buf, BLOCKS * 4096), 0);
+	for (uint64_t lba = 0; lba < BLOCKS; lba++)
+		assert_int_equal(block_version(lba, buf + lba * 4096),
+				 version_of(lba));
+	free(buf);
+	if (vlog_check(rig->vd, &err))
+		fail_msg("%s", err.text);
+}
+
+static void turns(struct rig *rig, unsigned n)
+{
+	while (n--)
+		rig_turn(rig);
+}
+
+static void wait_for(struct rig *rig, const struct answer *a, unsigned count)
+{
+	for (unsigned i = 0; a->count < count; i++) {
+		assert_true(i < 20000);
+		rig_turn(rig);
+	}
+}
+
+/* Away, and the vDisk has noticed. Returns the disk. */
+static unsigned lose(struct rig *rig, unsigned i)
+{
+	struct vlog_info info;
+	struct err err = { 0 };
+	unsigned disk;
+
+	vlog_info(rig->vd, &info);
+	assert_non_null(info.slot[i].bdev);
+	assert_int_equal(sscanf(info.slot[i].bdev->name, "disk%u", &disk), 1);
+	assert_int_equal(vlog_member_fail(rig->vd, i, &err), 0);
+	disk_leave(&rig->disk[disk]);
+	turns(rig, 50);
+	return disk;
+}
+
+struct step {
+	unsigned raid, k, m, codec, more;
+};
+
+static void change(struct rig *rig, const struct step *to, struct answer *a)
+{
+	struct vdisk_slot slot[4] = { 0 };
+	struct vdisk_spec target = {
+		.policy = { .raid = (enum raid_level)to->raid,
+			    .k = (uint8_t)to->k,
+			    .m = (uint8_t)to->m,
+			    .layout = VDISK_LOG,
+			    .codec = (uint8_t)to->codec },
+		.slot = slot,
+		.slots = to->more,
+	};
+
+	for (unsigned i = 0; i < to->more; i++) {
+		const unsigned disk = rig_disk_add(rig, rig->disk[0].bytes);
+
+		slot[i].bdev = disk_open(&rig->disk[disk]);
+		snprintf(slot[i].domain, sizeof(slot[i].domain), "new%u", disk);
+	}
+	vlog_policy_change(rig->vd, &target, answered, a);
+}
+
+static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+		  unsigned n)
+{
+	rig_init(rig, seed, k, m, n, 400);
+	rig->spec.tune.slots = 40;
+	rig->spec.tune.buffer_bytes = 256 << 10;
+	rig->spec.codec = VLOG_RAW;
+	if (rig_create_sync(rig))
+		fail_msg("%s", rig->err.text);
+	fill(rig);
+}
+
+static void reopen(struct rig *rig)
+{
+	if (rig_open_sync(rig))
+		fail_msg("%s", rig->err.text);
+}
+
+static void end(struct rig *rig)
+{
+	if (rig->vd)
+		rig_close_sync(rig);
+	rig_fini(rig);
+}
+
+/* All is as the policy says, and m members may go. */
+static void holds(struct rig *rig, const struct step *to)
+{
+	struct vlog_info info;
+	unsigned disk[4];
+
+	vlog_info(rig->vd, &info);
+	assert_int_equal(info.policy.k, to->k);
+	assert_int_equal(info.policy.m, to->m);
+	assert_int_equal(info.codec, to->codec);
+	assert_int_equal(info.state, VDISK_HEALTHY);
+	assert_true(info.compliance == 1 && info.live_bytes > 0);
+	assert_int_equal(info.failures_left, to->m);
+	expect_all(rig);
+	for (unsigned i = 0; i < to->m; i++)
+		disk[i] = lose(rig, (i * 2 + 1) % info.slots);
+	expect_all(rig);
+	rig_crash(rig, true);
+	reopen(rig);
+	expect_all(rig);
+	for (unsigned i = 0; i < to->m; i++) {
+		struct answer a = { 0 };
+		const unsigned gone = (i * 2 + 1) % info.slots;
+
+		disk_return(&rig->disk[disk[i]]);
+		vlog_member_return(rig->vd, gone,
+				   disk_open(&rig->disk[disk[i]]), answered,
+				   &a);
+		wait_for(rig, &a, 1);
+		assert_int_equal(a.result, 0);
+	}
+	turns(rig, 300);
+}
+
+/* One after the other, on the same vDisk. */
+static void test_steps(void **state)
+{
+	static const struct step steps[] = {
+		{ 1, 1, 1, VLOG_RAW, 0 },  /* RAID-5 2+1 to mirrors */
+		{ 5, 2, 1, VLOG_LZ4, 0 },  /* and back, compressed */
+		{ 5, 4, 1, VLOG_LZ4, 2 },  /* wider, on more components */
+		{ 6, 4, 2, VLOG_ZSTD, 1 }, /* one more failure */
+		{ 1, 1, 2, VLOG_RAW, 0 },  /* as mirrors */
+		{ 1, 1, 3, VLOG_LZ4, 1 },  /* and one more */
+		{ 5, 4, 1, VLOG_LZ4, 0 },  /* fewer */
+		{ 0, 3, 0, VLOG_LZ4, 0 },  /* none */
+		{ 6, 4, 2, VLOG_LZ4, 0 },  /* and two again */
+	};
+	struct rig rig;
+
+	(void)state;
+	begin(&rig, 3, 2, 1, 3);
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct answer a = { 0 };
+
+		change(&rig, &steps[i], &a);
+		wait_for(&rig, &a, 1);
+		if (a.result)
+			fail_msg("step %u: %s", i, a.err.text);
+		holds(&rig, &steps[i]);
+	}
+	end(&rig);
+}
+
+static void settled(struct rig *rig)
+{
+	struct vlog_info info;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		vlog_info(rig->vd, &info);
+		if (info.state == VDISK_HEALTHY && info.compliance == 1 &&
+		    info.failures_left == info.policy.m)
+			return;
+		rig_turn(rig);
+	}
+	fail_msg("%d, %.3f as the policy says, %u of %u may go", info.state,
+		 info.compliance, info.failures_left, info.policy.m);
+}
+
+static void crash_once(unsigned after, const struct step *from, unsigned n,
+		       const struct step *to)
+{
+	struct answer a = { 0 }, again = { 0 };
+	struct vlog_info info;
+	struct rig rig;
+
+	begin(&rig, 2000 + after, from->k, from->m, n);
+	change(&rig, to, &a);
+	turns(&rig, after);
+	rig_crash(&rig, after / 2 % 2);
+	reopen(&rig);
+	expect_all(&rig);
+	vlog_info(rig.vd, &info);
+	if (info.policy.k != to->k || info.policy.m != to->m ||
+	    info.codec != to->codec || info.slots != n + to->more) {
+		assert_int_equal(a.count, 0);
+		change(&rig, to, &again);
+		wait_for(&rig, &again, 1);
+		if (again.result)
+			fail_msg("after %u: %s", after, again.err.text);
+	}
+	settled(&rig);
+	holds(&rig, to);
+	end(&rig);
+}
+
+static void test_crash(void **state)
+{
+	static const struct {
+		struct step from;
+		unsigned n;
+		struct step to;
+	} moves[] = {
+		{ { 5, 2, 1, 0, 0 }, 3, { 6, 4, 2, VLOG_LZ4, 3 } },
+		{ { 6, 4, 2, 0, 0 }, 6, { 1, 1, 1, VLOG_RAW, 0 } },
+		{ { 1, 1, 1, 0, 0 }, 3, { 1, 1, 2, VLOG_ZSTD, 2 } },
+	};
+
+	(void)state;
+	for (unsigned after = 0; after < 240; after += 5)
+		crash_once(after, &moves[after % 3].from, moves[after % 3].n,
+			   &moves[after % 3].to);
+}
+
+/* What cannot be says why, and changes nothing. */
+static void test_refused(void **state)
+{
+	static const struct {
+		struct step to;
+		int result;
+		const char *words;
+	} no[] = {
+		{ { 6, 4, 2, 0, 0 }, -ENOSPC, "4+2 needs 6 to 16 components" },
+		{ { 1, 1, 2, 0, 1 }, -ENOSPC, "1+2 needs 5" },
+		{ { 5, 14, 3, 0, 0 }, -EINVAL, "no such policy" },
+		{ { 1, 1, 1, 7, 0 }, -EINVAL, "no such policy" },
+	};
+	struct vdisk_spec other = { .policy = { .k = 1, .m = 1 } };
+	struct answer a = { 0 };
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	begin(&rig, 9, 2, 1, 3);
+	for (unsigned i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
+		change(&rig, &no[i].to, &a);
+		wait_for(&rig, &a, i + 1);
+		assert_int_equal(a.result, no[i].result);
+		if (!strstr(a.err.text, no[i].words))
+			fail_msg("\"%s\"", a.err.text);
+	}
+	vlog_policy_change(rig.vd, &other, answered, &a);
+	wait_for(&rig, &a, 5);
+	assert_int_equal(a.result, -ENOTSUP);
+	lose(&rig, 1);
+	change(&rig, &(const struct step) { 1, 1, 1, 0, 0 }, &a);
+	wait_for(&rig, &a, 6);
+	assert_int_equal(a.result, -EAGAIN);
+	vlog_info(rig.vd, &info);
+	assert_int_equal(info.policy.k, 2);
+	expect_all(&rig);
+	end(&rig);
+}
+
+/* Members are too short for mirrors: refused, or made longer. */
+static void test_room(void **state)
+{
+	static const struct step mirrors = { 1, 1, 1, VLOG_RAW, 0 };
+	struct answer a = { 0 };
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, 4, 4, 1, 5, 3000);
+	rig.spec.tune.slots = 0;
+	rig.spec.codec = VLOG_RAW;
+	if (rig_create_sync(&rig))
+		fail_msg("%s", rig.err.text);
+	fill(&rig);
+	change(&rig, &mirrors, &a);
+	wait_for(&rig, &a, 1);
+	assert_int_equal(a.result, -ENOSPC);
+	assert_non_null(strstr(a.err.text, "MiB on each of 5 components"));
+	rig.growable = true;
+	change(&rig, &mirrors, &a);
+	wait_for(&rig, &a, 2);
+	if (a.result)
+		fail_msg("%s", a.err.text);
+	settled(&rig);
+	holds(&rig, &mirrors);
+	end(&rig);
+}
+
+/* A member is replaced while older segments are still being moved. */
+static void test_meanwhile(void **state)
+{
+	static const struct step mirrors = { 1, 1, 1, VLOG_LZ4, 0 };
+	struct answer a = { 0 }, b = { 0 };
+	struct vdisk_slot slot = { .domain = "new" };
+	struct vlog_info info;
+	struct rig rig;
+	unsigned spare;
+
+	(void)state;
+	begin(&rig, 6, 2, 1, 4);
+	spare = rig_disk_add(&rig, rig.disk[0].bytes);
+	change(&rig, &mirrors, &a);
+	do {
+		rig_turn(&rig);
+		vlog_info(rig.vd, &info);
+	} while (info.policy.k != 1);
+	lose(&rig, 1);
+	slot.bdev = disk_open(&rig.disk[spare]);
+	vlog_replace(rig.vd, 1, &slot, answered, &b);
+	wait_for(&rig, &a, 1);
+	wait_for(&rig, &b, 1);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(b.result, 0);
+	settled(&rig);
+	expect_all(&rig);
+	lose(&rig, 2);
+	expect_all(&rig);
+	end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_room),  cmocka_unit_test(test_meanwhile),
+		cmocka_unit_test(test_crash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
