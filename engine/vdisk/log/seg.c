@@ -221,7 +221,7 @@ static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 {
 	const uint32_t slots = stream == STREAM_COLD ? 1 : RESERVE_SLOTS + 1;
 	unsigned k = seg_k_now(v);
-	uint8_t comp[FMT_COMPS_MAX];
+	uint8_t comp[FMT_COMPS_MAX] = { 0 };
 	uint32_t index;
 	struct seg *s;
 
