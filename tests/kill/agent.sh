@@ -121,19 +121,16 @@ life() {
     until_true 5 worked
     whole=$((whole + 1))
   fi
-  kill -9 "$(agent_is_up)" || die "no agent to kill: $(cat "$HOME/err")"
+  until_true 20 agent_is_up || lost "no agent to kill"
+  kill -9 "$(agent_is_up)"
   wait "$console"
 }
 
-agent_is_up() { # prints its pid
-  for p in /proc/[0-9]*; do
-    [ "$(readlink "$p/exe")" = "$BIN_DIR/iodeck-agent" ] || continue
-    tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q attach && continue
-    tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "HOME=$HOME" || continue
-    echo "${p#/proc/}"
-    return 0
-  done
-  return 1
+# Prints its pid: who holds the lock of its directory.
+agent_is_up() {
+  lock=$(stat -c %i "$HOME/.local/state/iodeck/agent/lab/lock" 2>/dev/null) &&
+    awk -v inode="$lock" '$6 ~ ":" inode "$" { print $5; found = 1; exit }
+      END { exit !found }' /proc/locks
 }
 
 done=0 early=0 whole=0
