@@ -88,6 +88,7 @@ struct m_vdisk_log {
 	int64_t checkpoints, segments_cleaned;
 	int64_t reads_degraded, reads_repaired, reads_hedged;
 	int64_t blocks_lost, replayed;
+	int64_t opening_us; /* how long the opening took; 0: just made */
 	double free_share;  /* of slots for segments */
 	double log_fill;    /* of the log's zone slots */
 	double victim_live; /* of segments cleaned lately */

@@ -145,6 +145,7 @@ static void figures_clear(struct m_vdisk_log *l)
 		.reads_hedged = -1,
 		.blocks_lost = -1,
 		.replayed = -1,
+		.opening_us = -1,
 		.free_share = NAN,
 		.log_fill = NAN,
 		.victim_live = NAN,
@@ -312,6 +313,7 @@ static void in_figures(struct m_in *in, struct m_vdisk_log *l)
 	l->reads_hedged = in_bytes(in, "reads_hedged");
 	l->blocks_lost = in_bytes(in, "blocks_lost");
 	l->replayed = in_bytes(in, "replayed");
+	l->opening_us = in_bytes(in, "opening_us");
 	l->free_share = in_num(in, "free_share");
 	l->log_fill = in_num(in, "log_fill");
 	l->victim_live = in_num(in, "victim_live");

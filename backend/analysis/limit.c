@@ -80,27 +80,36 @@ double vdisk_written(const struct m_vdisk *v, int64_t now_us, int64_t span_us,
 
 /* ---- what is known of the workload --------------------------------------- */
 
-static bool mix_of(const struct m_point *p, struct mix *mix)
+/* Of all points, so that it does not turn with the chance of the newest. */
+static bool mix_of(const struct m_series *s, struct mix *mix)
 {
-	const double r = (double)p->read.ops, w = (double)p->write.ops;
+	double r = 0, w = 0, read_bytes = 0, write_bytes = 0;
 
+	for (size_t i = 0; i < s->points; i++) {
+		const struct m_point *p = &s->point[i];
+
+		r += (double)p->read.ops;
+		w += (double)p->write.ops;
+		read_bytes += (double)p->read.bytes;
+		write_bytes += (double)p->write.bytes;
+	}
 	if (!(r + w > 0))
 		return false;
 	*mix = (struct mix) {
 		.read_share = r / (r + w),
-		.read_bytes = r > 0 ? (double)p->read.bytes / r : 0,
-		.write_bytes = w > 0 ? (double)p->write.bytes / w : 0,
+		.read_bytes = r > 0 ? read_bytes / r : 0,
+		.write_bytes = w > 0 ? write_bytes / w : 0,
 	};
 	return true;
 }
 
-/* The newest point that says anything. */
-static const struct m_point *point_of(const struct m_series *s, struct mix *mix)
+/* Of what is stored, as the newest point knows it; 1 not known. */
+static double ratio_of(const struct m_series *s)
 {
 	for (size_t i = s->points; i-- > 0;)
-		if (mix_of(&s->point[i], mix))
-			return &s->point[i];
-	return NULL;
+		if (s->point[i].ratio >= 1)
+			return s->point[i].ratio;
+	return 1;
 }
 
 /* ---- the log layout ------------------------------------------------------ */
@@ -132,14 +141,13 @@ static void written_sum(const struct m_series *s, struct m_written *sum)
 			written_add(sum, &s->point[i].written);
 }
 
-static void bytes_expected(const struct m_series *s, const struct m_point *p,
-			   const struct mix *mix, struct limit_bytes *w,
-			   double *stored)
+static void bytes_expected(const struct m_series *s, const struct mix *mix,
+			   struct limit_bytes *w, double *stored)
 {
 	const struct limit_layout l = {
 		.k = (unsigned)s->k,
 		.m = (unsigned)s->m,
-		.stored = p->ratio >= 1 ? 1 / p->ratio : 1,
+		.stored = 1 / ratio_of(s),
 		.group = GROUP,
 		.cleaning = 1,
 		.log_share = log_share(s),
@@ -161,15 +169,15 @@ static void bytes_expected(const struct m_series *s, const struct m_point *p,
  * records: log records a byte of users'.
  */
 static void bytes_of(const struct model *model, const struct m_series *s,
-		     const struct m_point *p, const struct mix *mix,
-		     struct limit_bytes *w, double *records, bool *counted)
+		     const struct mix *mix, struct limit_bytes *w,
+		     double *records, bool *counted)
 {
 	const double data = (double)s->k / (s->k + s->m);
 	const double before = log_share(s) * (double)s->size_bytes / 2;
 	struct m_written sum;
 	double stored, small, all;
 
-	bytes_expected(s, p, mix, w, &stored);
+	bytes_expected(s, mix, w, &stored);
 	written_sum(s, &sum);
 	all = (double)sum.user + before;
 	*counted = (double)sum.user >= before && before > 0;
@@ -188,8 +196,8 @@ static void bytes_of(const struct model *model, const struct m_series *s,
 }
 
 static void work_log(const struct model *model, const struct m_series *s,
-		     const struct m_point *p, const struct mix *mix,
-		     struct work *work, struct series_limit *limit)
+		     const struct mix *mix, struct work *work,
+		     struct series_limit *limit)
 {
 	const double write = (1 - mix->read_share) * mix->write_bytes;
 	const double copies = s->m + 1;
@@ -197,7 +205,7 @@ static void work_log(const struct model *model, const struct m_series *s,
 	double records = 0, striped;
 
 	if (write > 0) {
-		bytes_of(model, s, p, mix, &w, &records, &limit->counted);
+		bytes_of(model, s, mix, &w, &records, &limit->counted);
 		limit->amp = limit_written(&w);
 	}
 	striped = w.destage + w.bypass + w.clean;
@@ -206,7 +214,7 @@ static void work_log(const struct model *model, const struct m_series *s,
 	add(work, false, w.snap * write / PIECE, w.snap * write);
 	add(work, true, w.clean_read * write / UNIT, w.clean_read * write);
 	add(work, true, mix->read_share,
-	    mix->read_share * mix->read_bytes / (p->ratio >= 1 ? p->ratio : 1));
+	    mix->read_share * mix->read_bytes / ratio_of(s));
 }
 
 /* ---- in place ------------------------------------------------------------ */
@@ -282,16 +290,15 @@ static void bound(const struct m_series *s, const struct work *w,
 void series_limit(const struct model *model, const struct m_series *series,
 		  struct series_limit *limit)
 {
-	const struct m_point *p;
 	struct work work = { .rows = 0 };
 	struct mix mix;
 
 	*limit = (struct series_limit) { .iops = NAN, .amp = NAN, .ios = NAN };
-	p = point_of(series, &mix);
-	if (!p || series->drives < 1 || series->k < 1 || series->m < 0)
+	if (!mix_of(series, &mix) || series->drives < 1 || series->k < 1 ||
+	    series->m < 0)
 		return;
 	if (!strcmp(series->layout, "log"))
-		work_log(model, series, p, &mix, &work, limit);
+		work_log(model, series, &mix, &work, limit);
 	else if (!strcmp(series->layout, "inplace"))
 		work_inplace(series, &mix, &work, limit);
 	else

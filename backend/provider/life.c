@@ -164,6 +164,8 @@ static void now_open(struct p_vdisk *v, struct bdev *bdev, bool made)
 	v->told = true;
 	v->provider->tidy = true;
 	v->opened_t_us = (int64_t)event_now_us();
+	v->took_ns =
+		made ? 0 : reactor_now(v->provider->reactor) - v->opening_ns;
 	tell_figures_whole(v);
 	v->lost_told = 0;
 	memset(v->gone_ns, 0, sizeof(v->gone_ns));
@@ -215,6 +217,7 @@ void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
 		part_take(l, &v->part[k]);
 	l->policy = v->info.policy; /* its layout, as the labels say */
 	spec = spec_of(l);
+	v->opening_ns = reactor_now(p->reactor);
 	vdisk_open(p->reactor, &spec, opened, l);
 }
 

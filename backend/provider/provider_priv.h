@@ -120,10 +120,11 @@ struct p_vdisk {
 	struct p_part part[PARTS_MAX]; /* known while it is not open */
 	size_t parts;
 	uint64_t mismatches;
-	int64_t opened_t_us; /* PV_OPEN: since when */
-	json_t *figures;     /* as told last */
-	uint64_t figures_ns; /* when; 0: at once */
-	uint64_t lost_told;  /* blocks of it that are lost */
+	int64_t opened_t_us;          /* PV_OPEN: since when */
+	uint64_t opening_ns, took_ns; /* to open it; 0 it was just made */
+	json_t *figures;              /* as told last */
+	uint64_t figures_ns;          /* when; 0: at once */
+	uint64_t lost_told;           /* blocks of it that are lost */
 };
 
 struct provider {

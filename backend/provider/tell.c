@@ -277,8 +277,9 @@ void tell_figures(struct p_vdisk *v, uint64_t now)
 	    (v->figures_ns && now < v->figures_ns + FIGURES_NS))
 		return;
 	v->figures_ns = now;
-	j = json_pack("{s:s, s:I}", "name", v->name, "opened_t_us",
-		      (json_int_t)v->opened_t_us);
+	j = json_pack("{s:s, s:I, s:I}", "name", v->name, "opened_t_us",
+		      (json_int_t)v->opened_t_us, "opening_us",
+		      (json_int_t)(v->took_ns / 1000));
 	figures_bytes(j, f);
 	figures_share(j, "free_share", f->free_share);
 	figures_share(j, "log_fill", f->log_fill);

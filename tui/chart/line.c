@@ -14,6 +14,8 @@
 
 #include "tui/fmt.h"
 
+#define LIMITS_MAX 32
+
 struct plot {
 	struct canvas *c;
 	const struct line_chart *chart;
@@ -367,26 +369,30 @@ static bool limit_known(const struct plot *p, const struct line_limit *l)
 	return isfinite(l->x) && axis_at(p->chart->x, l->x) > 0;
 }
 
-/* All of it, or the figure alone. */
-static void limit_label(const struct plot *p, const struct line_limit *l)
+/* All of it, or the figure alone, or whose it is. False: there is no room. */
+static bool limit_label(const struct plot *p, const struct line_limit *l)
 {
 	const bool beyond = limit_beyond(p, l);
 	const char *end = beyond ? " \xe2\x86\x92" : "";
 	const char letter = series_letter(l->index);
 	const int line = beyond ? p->in.x + p->in.w : column_of(p, l->x);
 	const char *why = strstr(l->label, " (");
-	char text[2][96];
+	const int figure =
+		(int)(why ? (size_t)(why - l->label) : strlen(l->label));
+	char text[3][96];
 	int x, y;
 
 	snprintf(text[0], sizeof(text[0]), "%c %s%s", letter, l->label, end);
-	snprintf(text[1], sizeof(text[1]), "%c %.*s%s", letter,
-		 why ? (int)(why - l->label) : 0, l->label, end);
-	for (int i = 0; i < (why ? 2 : 1); i++) {
+	snprintf(text[1], sizeof(text[1]), "%c %.*s%s", letter, figure,
+		 l->label, end);
+	snprintf(text[2], sizeof(text[2]), "%c%s", letter, end);
+	for (int i = 0; i < 3; i++) {
 		if (!limit_place(p, line, text_columns(text[i]), &x, &y))
 			continue;
 		canvas_text(p->c, x, y, series_role(l->index), text[i]);
-		return;
+		return true;
 	}
+	return false;
 }
 
 static void limit_line(const struct plot *p, const struct line_limit *l)
@@ -398,16 +404,18 @@ static void limit_line(const struct plot *p, const struct line_limit *l)
 			canvas_put(p->c, x, y, series_role(l->index), 0x250a);
 }
 
-/* Labels first: a line goes around them. */
+/* Labels first: a line goes around them, and says nothing without its own. */
 static void draw_limits(const struct plot *p)
 {
 	const struct line_limit *l = p->chart->limit;
+	bool named[LIMITS_MAX] = { false };
+	const size_t n =
+		p->chart->limits < LIMITS_MAX ? p->chart->limits : LIMITS_MAX;
 
-	for (size_t i = 0; i < p->chart->limits; i++)
-		if (limit_known(p, &l[i]))
-			limit_label(p, &l[i]);
-	for (size_t i = 0; i < p->chart->limits; i++)
-		if (limit_known(p, &l[i]) && !limit_beyond(p, &l[i]))
+	for (size_t i = 0; i < n; i++)
+		named[i] = limit_known(p, &l[i]) && limit_label(p, &l[i]);
+	for (size_t i = 0; i < n; i++)
+		if (named[i] && !limit_beyond(p, &l[i]))
 			limit_line(p, &l[i]);
 }
 

@@ -48,8 +48,8 @@ struct line_chart {
 	const char *bound_label;
 	const struct line_series *series;
 	size_t count;
-	size_t focus; /* drawn last, on top; SIZE_MAX none */
-	const struct line_limit *limit;
+	size_t focus;                   /* drawn last, on top; SIZE_MAX none */
+	const struct line_limit *limit; /* 32 of them at most are drawn */
 	size_t limits;
 };
 

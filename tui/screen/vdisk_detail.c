@@ -366,9 +366,16 @@ static void draw_opened(struct lines *l, const struct m_vdisk *v)
 	char text[256], a[FMT_MAX], b[FMT_MAX], d[FMT_MAX], e[FMT_MAX];
 	size_t at;
 
-	at = (size_t)snprintf(text, sizeof(text), "%s record%s replayed",
-			      known(f->replayed, a),
-			      f->replayed == 1 ? "" : "s");
+	if (f->opening_us == 0)
+		at = (size_t)snprintf(text, sizeof(text), "newly made");
+	else
+		at = (size_t)snprintf(
+			text, sizeof(text), "%s record%s replayed",
+			known(f->replayed, a), f->replayed == 1 ? "" : "s");
+	if (f->opening_us > 0)
+		at += (size_t)snprintf(text + at, sizeof(text) - at,
+				       " in %s ms",
+				       fmt_ms(b, (double)f->opening_us));
 	if (f->reads_degraded > 0 || f->reads_repaired > 0 ||
 	    f->reads_hedged > 0)
 		snprintf(text + at, sizeof(text) - at,
