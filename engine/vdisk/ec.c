@@ -2,8 +2,8 @@
 /*
  * ec_encode_data() everywhere: xor_gen() and pq_gen() want more sources,
  * alignment and lengths of 32, and otherwise return 1 having written nothing.
- * The tables of all k-of-n survivor sets are made at once: at most 15 of them
- * for 4+2, so no decode ever allocates or inverts.
+ * The tables of all k-of-n survivor sets are made at once, so no decode ever
+ * allocates or inverts: 15 sets for 4+2 (12 KiB), 560 for 13+3 (700 KiB).
  */
 #include "engine/vdisk/ec.h"
 
@@ -17,8 +17,10 @@
 struct ec {
 	unsigned k, m, n;
 	uint8_t matrix[EC_CODED_MAX * EC_CODED_MAX];
-	uint8_t *encode;                     /* k x m */
-	uint8_t *decode[1u << EC_CODED_MAX]; /* by have: n rows of k */
+	uint8_t *encode; /* k x m */
+	/* By bits of the survivors: which of the sets, from 1 on; 0: none. */
+	uint16_t *set;
+	uint8_t *decode; /* by set: a row of k for each of the m lost */
 };
 
 /* Row `want` of the matrix times the inverse of the survivors' rows. */
@@ -37,6 +39,15 @@ static void decode_row(const struct ec *ec, const uint8_t *inverse,
 	}
 }
 
+static uint8_t *decode_table(const struct ec *ec, unsigned have, unsigned want)
+{
+	const unsigned lost = ~have & ((1u << want) - 1);
+	const size_t row = (size_t)(ec->set[have] - 1) * ec->m +
+			   (unsigned)__builtin_popcount(lost);
+
+	return ec->decode + row * TABLE_BYTES(ec->k, 1);
+}
+
 static int decode_init(struct ec *ec, unsigned have)
 {
 	uint8_t rows[EC_CODED_MAX * EC_CODED_MAX];
@@ -51,35 +62,49 @@ static int decode_init(struct ec *ec, unsigned have)
 	/* gf_invert_matrix() destroys its input. */
 	if (gf_invert_matrix(rows, inverse, (int)k))
 		return -EINVAL;
-	ec->decode[have] = malloc(TABLE_BYTES(k, ec->n));
-	if (!ec->decode[have])
-		return -ENOMEM;
 	for (unsigned want = 0; want < ec->n; want++) {
+		if (have & 1u << want)
+			continue;
 		decode_row(ec, inverse, want, row);
-		ec_init_tables((int)k, 1, row,
-			       ec->decode[have] + TABLE_BYTES(k, want));
+		ec_init_tables((int)k, 1, row, decode_table(ec, have, want));
 	}
 	return 0;
 }
 
+static bool is_set(const struct ec *ec, unsigned have)
+{
+	return (unsigned)__builtin_popcount(have) == ec->k;
+}
+
+static int decodes_init(struct ec *ec)
+{
+	uint16_t sets = 0;
+	int rc = 0;
+
+	ec->set = calloc(1u << ec->n, sizeof(*ec->set));
+	if (!ec->set)
+		return -ENOMEM;
+	for (unsigned have = 0; have < 1u << ec->n; have++)
+		if (is_set(ec, have))
+			ec->set[have] = ++sets;
+	ec->decode = malloc((size_t)sets * ec->m * TABLE_BYTES(ec->k, 1));
+	if (!ec->decode)
+		return -ENOMEM;
+	for (unsigned have = 0; have < 1u << ec->n && !rc; have++)
+		if (is_set(ec, have))
+			rc = decode_init(ec, have);
+	return rc;
+}
+
 static int ec_init(struct ec *ec)
 {
-	int rc;
-
 	gf_gen_rs_matrix(ec->matrix, (int)ec->n, (int)ec->k);
 	ec->encode = malloc(TABLE_BYTES(ec->k, ec->m));
 	if (!ec->encode)
 		return -ENOMEM;
 	ec_init_tables((int)ec->k, (int)ec->m, ec->matrix + ec->k * ec->k,
 		       ec->encode);
-	for (unsigned have = 0; have < 1u << ec->n; have++) {
-		if ((unsigned)__builtin_popcount(have) != ec->k)
-			continue;
-		rc = decode_init(ec, have);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	return decodes_init(ec);
 }
 
 int ec_new(unsigned k, unsigned m, struct ec **out)
@@ -109,8 +134,8 @@ void ec_free(struct ec *ec)
 	if (!ec)
 		return;
 	free(ec->encode);
-	for (unsigned i = 0; i < array_len(ec->decode); i++)
-		free(ec->decode[i]);
+	free(ec->set);
+	free(ec->decode);
 	free(ec);
 }
 
@@ -137,13 +162,13 @@ void ec_decode(const struct ec *ec, size_t len, unsigned have, unsigned want,
 	uint8_t *target[1] = { out };
 	unsigned count = 0;
 
-	id_assert(have < 1u << ec->n && ec->decode[have] && want < ec->n);
+	id_assert(have < 1u << ec->n && ec->set[have] && want < ec->n &&
+		  !(have & 1u << want));
 	for (unsigned i = 0; i < ec->n; i++)
 		if (have & 1u << i)
 			source[count++] = chunk[i];
-	ec_encode_data((int)len, (int)ec->k, 1,
-		       ec->decode[have] + TABLE_BYTES(ec->k, want), source,
-		       target);
+	ec_encode_data((int)len, (int)ec->k, 1, decode_table(ec, have, want),
+		       source, target);
 }
 
 void ec_xor(uint8_t *delta, const uint8_t *other, size_t len)

@@ -9,7 +9,7 @@
 
 #include "engine/base.h"
 
-#define EC_CODED_MAX 8 /* k + m of a policy with m > 0 */
+#define EC_CODED_MAX 16 /* k + m of a policy with m > 0; m is 3 at most */
 
 struct ec;
 
@@ -27,6 +27,7 @@ void ec_update(const struct ec *ec, size_t len, unsigned i, uint8_t *delta,
  * Chunk `want` (data or parity) from k chunks.
  * have   bits of the chunks known, exactly k
  * chunk  by chunk index; those in have are read
+ * want   not in have
  */
 void ec_decode(const struct ec *ec, size_t len, unsigned have, unsigned want,
 	       uint8_t *const *chunk, uint8_t *out);

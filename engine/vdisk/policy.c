@@ -18,6 +18,15 @@ static unsigned policy_domains(const struct vdisk_policy *p)
 	return width > labels ? width : labels;
 }
 
+/* Where k was asked for and nothing is tied to it: 8+1, 8+2. */
+static bool wider(const struct vdisk_policy *p, unsigned least)
+{
+	const unsigned m = p->raid == RAID_6 ? 2 : 1;
+
+	return p->layout == VDISK_LOG && p->k >= least &&
+	       p->k + m <= VDISK_MEMBERS_MAX;
+}
+
 /* k and m by level; 0 or an error with the reason. */
 static int policy_fill(struct vdisk_policy *p, unsigned domains,
 		       struct err *err)
@@ -51,17 +60,22 @@ static int policy_fill(struct vdisk_policy *p, unsigned domains,
 		p->m = 1;
 		if (!p->k)
 			p->k = domains >= 6 ? 4 : 2;
-		if (p->k != 2 && p->k != 4)
+		if (p->k != 2 && p->k != 4 && !wider(p, 2))
 			return err_set(err, -EINVAL,
-				       "RAID-5 comes as 2+1 and 4+1, not %u+1",
+				       "RAID-5 comes as 2+1 and 4+1, in the "
+				       "log layout also as wider ones to 15+1, "
+				       "not %u+1",
 				       p->k);
 		return 0;
 	case RAID_6:
-		if ((p->m != 0 && p->m != 2) || (p->k != 0 && p->k != 4))
+		if (!p->k)
+			p->k = 4;
+		if ((p->m != 0 && p->m != 2) || (p->k != 4 && !wider(p, 3)))
 			return err_set(err, -EINVAL,
-				       "RAID-6 comes as 4+2, not %u+%u", p->k,
-				       p->m);
-		p->k = 4;
+				       "RAID-6 comes as 4+2, in the log layout "
+				       "also as 3+2 and wider ones to 14+2, "
+				       "not %u+%u",
+				       p->k, p->m);
 		p->m = 2;
 		return 0;
 	}

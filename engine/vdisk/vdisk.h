@@ -39,7 +39,8 @@ enum vdisk_codec { VDISK_RAW, VDISK_LZ4, VDISK_ZSTD };
 struct vdisk_policy {
 	enum raid_level raid;
 	uint8_t k, m; /* RAID-0: k stripes, m 0; RAID-1: k 1, m 1..3 (m+1
-			 copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2 */
+			 copies); RAID-5: 2+1 or 4+1; RAID-6: 4+2; in the
+			 log layout any k up to k + m = 16 */
 	uint32_t stripe_unit_bytes; /* 4 KiB to 1 MiB, power of two; log
 				       layout: 128 KiB */
 	uint8_t layout;             /* enum vdisk_layout */
