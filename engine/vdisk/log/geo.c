@@ -11,7 +11,8 @@
 
 #define OP_PERCENT 25
 #define LOG_PERCENT 2
-#define SPARE_SLOTS 6 /* open segments, the cleaner's reserve */
+#define SPARE_SLOTS 6    /* open segments, the cleaner's reserve */
+#define SLOTS_WANTED 64u /* of data on a component, so that few is not all */
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
@@ -23,13 +24,33 @@ static uint32_t or_default(uint32_t x, uint32_t otherwise)
 	return x ? x : otherwise;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t power_of_two_below(uint64_t x)
+{
+	return x ? 1ull << (63 - __builtin_clzll(x)) : 0;
+}
+
+/* ---- sizes, as log.h states them ----------------------------------- */
+
 static uint64_t log_bytes(uint64_t size)
 {
-	const uint64_t r = size * LOG_PERCENT / 100;
+	uint64_t r = size * LOG_PERCENT / 100;
 
 	if (r < 128 * MIB)
-		return 128 * MIB;
-	return r < 8 * GIB ? r : 8 * GIB;
+		r = 128 * MIB;
+	return least(least(r, 8 * GIB), size / 8);
+}
+
+static uint32_t stripes_of(uint64_t size, unsigned k, uint32_t unit_bytes)
+{
+	const uint64_t fit =
+		power_of_two_below(size / k / SLOTS_WANTED / unit_bytes);
+
+	return (uint32_t)least(fit > 4 ? fit : 4, 32);
 }
 
 /* Several zones are open at once and half full: they must be few of all. */
@@ -37,16 +58,17 @@ static uint32_t zone_bytes(uint64_t log)
 {
 	const uint64_t z = log / 64 / MIB * MIB;
 
-	return (uint32_t)(z < 2 * MIB ? 2 * MIB : z > 16 * MIB ? 16 * MIB : z);
+	return (uint32_t)(z < MIB ? MIB : least(z, 16 * MIB));
 }
 
 /* A checkpoint carries what is in it, so it is small against the log that one
  * checkpoint frees. */
-static uint32_t buffer_bytes(uint64_t log)
+static uint32_t buffer_bytes(uint64_t log, uint64_t stripe)
 {
-	const uint64_t b = log / 8;
+	const uint64_t b = log / 8 / MIB * MIB;
+	const uint64_t floor = 4 * (stripe > MIB ? stripe : MIB);
 
-	return (uint32_t)(b < 64 * MIB ? b / MIB * MIB : 64 * MIB);
+	return (uint32_t)(b < floor ? floor : least(b, 64 * MIB));
 }
 
 /* Granules a byte: all blocks of one granule, each with its item's head. */
@@ -188,8 +210,11 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 				   (uint64_t)l->zone_bytes * spec->slots) +
 			2);
 	l->unit_bytes = or_default(t->unit_bytes, 128 * KIB);
-	l->stripes = or_default(t->stripes, 32);
-	l->buffer_bytes = or_default(t->buffer_bytes, buffer_bytes(log));
+	l->stripes = or_default(t->stripes,
+				stripes_of(spec->size_bytes, k, l->unit_bytes));
+	l->buffer_bytes =
+		or_default(t->buffer_bytes,
+			   buffer_bytes(log, (uint64_t)k * l->unit_bytes));
 	rc = tune_check(l, err);
 	if (rc)
 		return rc;

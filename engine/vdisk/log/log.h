@@ -21,15 +21,22 @@
 
 enum vlog_codec { VLOG_RAW, VLOG_LZ4, VLOG_ZSTD };
 
-/* Sizes of the layout; 0: as for real drives. Small ones are for tests. */
+/*
+ * Sizes of the layout; 0: as said, for a vDisk of S bytes on n components. All
+ * of it shrinks with a vDisk below 1 GiB, so that it is not what a component
+ * is made of.
+ *   R, the log  2 % of S, 128 MiB to 8 GiB, but S / 8 at most
+ */
 struct vlog_tune {
-	uint32_t zone_bytes;   /* a 64th of the log, 2 to 16 MiB */
-	uint32_t zones;        /* per component; by R = 2 % of the size */
+	uint32_t zone_bytes;   /* R / 64, 1 to 16 MiB */
+	uint32_t zones;        /* per component: R (m + 1) / n / zone + 2 */
 	uint32_t unit_bytes;   /* 128 KiB */
-	uint32_t stripes;      /* of a segment; 32 */
-	uint32_t buffer_bytes; /* of undestaged blocks; an 8th of the log,
-				  at most 64 MiB */
-	uint32_t slots;        /* per component; by 25 % over-provisioning */
+	uint32_t stripes;      /* of a segment: S / k / 64 / unit, a power of
+				  two, 4 to 32 */
+	uint32_t buffer_bytes; /* of undestaged blocks: R / 8, at most 64 MiB,
+				  at least 4 stripes and 4 MiB */
+	uint32_t slots;        /* per component, of unit x stripes:
+				  1.25 S (k + m) / k / n, and 6 */
 };
 
 /* How background work goes about it; 0: as said. Not stored. */
