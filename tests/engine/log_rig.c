@@ -86,6 +86,11 @@ static void disk_io_fired(struct timer *t)
 		d->reads++;
 	} else if (io->op == BDEV_FLUSH) {
 		disk_flush(d);
+	} else if (io->op == BDEV_TRIM) {
+		memset(d->seen + io->off, 0, io->len);
+		memset(d->durable + io->off, 0, io->len);
+		memset(d->dirty + io->off / SECTOR, 0, io->len / SECTOR);
+		d->trimmed += io->len;
 	}
 	bdev_complete(io, result);
 	disk_close_end(b);
@@ -172,6 +177,8 @@ struct bdev *disk_open(struct disk *d)
 		.io_max_bytes = 1 << 20,
 		.can_flush = true,
 		.can_fua = true,
+		.can_trim = true,
+		.trim_zeroes = true,
 	};
 	b->disk = d;
 	d->open = b;

@@ -32,7 +32,7 @@ struct disk {
 	uint8_t *bad;  /* by sector: cannot be read until written */
 	struct disk_io *queue;
 	struct disk_bdev *open;
-	uint64_t reads, writes;
+	uint64_t reads, writes, trimmed;
 };
 
 struct rig {

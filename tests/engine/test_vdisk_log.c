@@ -119,11 +119,56 @@ static void test_churn(void **state)
 	rig_fini(&rig);
 }
 
+/* What was discarded is given back to the drives; what is written again in the
+ * meantime is not. */
+static void test_punch(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+	uint64_t trimmed = 0;
+
+	(void)state;
+	rig_init(&rig, 8, 2, 1, 3, 1200);
+	rig.spec.tune.slots = 40;
+	rig.spec.codec = VLOG_RAW;
+	rig.spec.pace.punch_ms = 50;
+	if (rig_create_sync(&rig))
+		fail_msg("%s", rig.err.text);
+	for (uint32_t lba = 0; lba < 300; lba += 20)
+		put(&rig, lba, 1 + lba, 20);
+	assert_int_equal(sync_io(&rig, BDEV_TRIM, 0, NULL, 200), 0);
+	for (unsigned i = 0; i < 3000; i++) {
+		rig_turn(&rig);
+		if (i % 10 == 0)
+			check(&rig);
+	}
+	vlog_info(rig.vd, &info);
+	for (unsigned i = 0; i < rig.n; i++)
+		trimmed += rig.disk[i].trimmed;
+	assert_true(trimmed > 0 && trimmed == info.punched_bytes);
+	for (uint32_t lba = 200; lba < 300; lba += 20)
+		expect(&rig, lba, 1 + lba, 20);
+	for (uint32_t v = 1; v <= 40; v++) { /* at once, and again */
+		put(&rig, v % 5 * 20, v, 20);
+		rig_turn(&rig);
+	}
+	for (uint32_t v = 36; v <= 40; v++)
+		expect(&rig, v % 5 * 20, v, 20);
+	rig_crash(&rig, true);
+	reopen(&rig);
+	for (uint32_t v = 36; v <= 40; v++)
+		expect(&rig, v % 5 * 20, v, 20);
+	expect(&rig, 120, 0, 80);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_basic),
 		cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_punch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,9 @@ static unsigned faults(void)
 	for (unsigned i = 0; i < w.rig.n; i++)
 		count += (w.rig.vd && info.slot[i].state != MEMBER_OK) ||
 			 w.rig.disk[i].away || (int)i == w.rot ||
-			 (w.rig.vd && !w.rig.disk[i].open) || w.returning;
+			 /* back, but too late for this opening */
+			 ((w.rig.vd || w.rig.opening) && !w.rig.disk[i].open) ||
+			 w.returning;
 	return count;
 }
 
@@ -419,6 +421,7 @@ static void run(uint64_t seed, bool verbose)
 	rig_init(&w.rig, seed, shape[s].k, shape[s].m, shape[s].n, 600);
 	w.rig.spec.codec = (enum vlog_codec)(seed % 3);
 	w.rig.spec.tune.slots = 20;
+	w.rig.spec.pace.punch_ms = 1;
 	memset(w.pending, 0xff, sizeof(w.pending));
 	if (rig_create_sync(&w.rig))
 		violation("create", (uint64_t)-w.rig.result, 0);
@@ -485,6 +488,7 @@ static const struct {
 	{ MUT_NO_FUA, "no_fua", 30 },
 	{ MUT_SNAP_NO_COW, "snap_no_cow", 0 },
 	{ MUT_STALE_REPAIR, "stale_repair", 0 },
+	{ MUT_PUNCH_EARLY, "punch_early", 60 },
 };
 
 /* The first seed that notices; 0: none of them did. */

@@ -43,6 +43,7 @@
 #include "engine/vdisk/log/log.h"
 #include "engine/vdisk/log/member.h"
 #include "engine/vdisk/log/mut.h"
+#include "engine/vdisk/log/punch.h"
 #include "engine/vdisk/log/slab.h"
 
 #define RECS 40          /* records known; users may hold all but */
@@ -573,6 +574,7 @@ struct vlog {
 	struct stripe stripe[STRIPES];
 	struct cleaner *cleaner;
 	struct resync *resync;
+	struct punch *punch;
 	struct vlog_pace pace;
 	struct stripe *cold; /* being filled by the cleaner */
 

@@ -281,7 +281,8 @@ static int check_segs(const struct vlog *v, const uint64_t *live,
 		}
 	}
 	for (unsigned c = 0; c < v->n; c++)
-		if (slots[c] + v->member[c].slots_free != v->member[c].slots)
+		if (slots[c] + punch_holds(v, c) + v->member[c].slots_free !=
+		    v->member[c].slots)
 			return err_set(err, -EINVAL, "member %u: slots", c);
 	return sum == v->live_grans ? 0 : err_set(err, -EINVAL, "live: count");
 }

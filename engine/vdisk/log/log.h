@@ -45,6 +45,9 @@ struct vlog_pace {
 	/* users' p99 of writes: above high a rebuild is slowed down, below low
 	 * it may be faster; 20 and 5 ms */
 	uint32_t high_us, low_us;
+	/* a slot that stays free for so long is given back to the drive; 10 s
+	 */
+	uint32_t punch_ms;
 };
 
 struct vlog_spec {
@@ -155,6 +158,7 @@ struct vlog_info {
 		clean_bytes, snap_bytes;
 	uint64_t clean_read_bytes;  /* from members, by the cleaner */
 	uint64_t user_stored_bytes; /* after compression */
+	uint64_t punched_bytes;     /* given back to drives */
 	uint64_t checkpoints, cleaned_segs;
 	uint64_t reads_degraded, reads_repaired;
 	uint64_t reads_hedged, hedges_won; /* late; the others were first */

@@ -38,6 +38,7 @@ enum vlog_mut {
 	MUT_READ_REPLACED, /* a new member is held to have what the old had */
 	MUT_BLANK_VOTES,   /* a new member votes before it was accepted */
 	MUT_OLD_VOTES,     /* a member that was replaced still counts */
+	MUT_PUNCH_EARLY,   /* a slot is trimmed though it was taken again */
 	MUT_COUNT,
 };
 

@@ -130,6 +130,7 @@ static void slot_take(struct vlog *v, unsigned comp, uint32_t slot)
 	id_assert(!bit_get(v->member[comp].slot_used, slot));
 	bit_set(v->member[comp].slot_used, slot);
 	v->member[comp].slots_free--;
+	punch_taken(v, comp, slot);
 }
 
 static void slot_give(struct vlog *v, unsigned comp, uint32_t slot)
@@ -137,6 +138,7 @@ static void slot_give(struct vlog *v, unsigned comp, uint32_t slot)
 	id_assert(bit_get(v->member[comp].slot_used, slot));
 	bit_clear(v->member[comp].slot_used, slot);
 	v->member[comp].slots_free++;
+	punch_freed(v, comp, slot);
 }
 
 /* Any one, from a random place on, so that reuse is spread. */

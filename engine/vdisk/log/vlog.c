@@ -76,6 +76,7 @@ static bool steps(struct vlog *v)
 	moved |= clean_step(v);
 	moved |= seg_step(v);
 	moved |= change_step(v);
+	moved |= punch_step(v);
 	return moved;
 }
 
@@ -248,6 +249,8 @@ static int vlog_init(struct vlog *v)
 	if (!rc)
 		rc = segs_init(v);
 	if (!rc)
+		rc = punch_init(v);
+	if (!rc)
 		rc = snap_init(v);
 	if (!rc)
 		rc = stripes_init(v);
@@ -311,6 +314,7 @@ static void vlog_fini(struct vlog *v)
 	stripes_fini(v);
 	snap_fini(v);
 	segs_fini(v);
+	punch_fini(v);
 	map_fini(v);
 	codec_free(v->coder);
 	for (unsigned i = 0; i < FMT_COMPS_MAX; i++) {
