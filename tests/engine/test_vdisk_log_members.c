@@ -54,6 +54,7 @@ static void end(struct rig *rig)
 /* An error: at once; what is rewritten stands on the others alone. */
 static void test_error(void **state)
 {
+	struct vdisk_info seen;
 	struct vlog_info info;
 	struct rig rig;
 
@@ -71,6 +72,14 @@ static void test_error(void **state)
 	info = info_of(&rig);
 	assert_int_equal(info.segs_exposed, 0);
 	assert_true(info.rebuild_bytes > 0);
+	/* For others, by cause: what is one's is not the other's. */
+	vdisk_info(rig.vd, &seen);
+	assert_int_equal(seen.log.rebuild_bytes, info.rebuild_bytes);
+	assert_in_range(seen.log.clean_bytes + seen.log.rebuild_bytes,
+			info.rebuild_bytes,
+			info.clean_bytes > info.rebuild_bytes
+				? info.clean_bytes
+				: info.rebuild_bytes);
 	assert_true(info.progress == 1);
 	assert_non_null(strstr(info.reason, "n1 (Input/output error)"));
 	assert_non_null(strstr(info.reason, "replace it"));

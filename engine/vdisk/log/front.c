@@ -123,12 +123,17 @@ static void figures_fill(const struct vlog_info *from,
 		.log_bytes = from->log_bytes,
 		.destage_bytes = from->destage_bytes,
 		.bypass_bytes = from->bypass_bytes,
-		.clean_bytes = from->clean_bytes,
+		/* The cleaner moves for both; the causes are apart here. */
+		.clean_bytes = from->clean_bytes > from->rebuild_bytes
+				       ? from->clean_bytes - from->rebuild_bytes
+				       : 0,
+		.rebuild_bytes = from->rebuild_bytes,
 		.checkpoint_bytes = from->snap_bytes,
 		.checkpoints = from->checkpoints,
 		.segments_cleaned = from->cleaned_segs,
 		.reads_degraded = from->reads_degraded,
 		.reads_repaired = from->reads_repaired,
+		.reads_hedged = from->reads_hedged,
 		.blocks_lost = from->blocks_lost,
 		.replayed = from->replayed,
 		.compliance = from->compliance,
