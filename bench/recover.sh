@@ -8,8 +8,8 @@
 #
 #   SIZES="1 4 16 64"     GiB
 #   POLICY="2 1 4"        k, m and fault domains
-#   BENCH_DIR=/var/tmp    where labels, logs and snapshots lie: 4 % of a size and
-#                         some 300 MiB, times the domains; not tmpfs
+#   BENCH_DIR=/var/tmp    where labels, logs and snapshots lie: 4 % of a size
+#                         and some 300 MiB, times the domains; not tmpfs
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/iodeck-bench.XXXXXX")

@@ -128,7 +128,8 @@ static double log_share(const struct m_series *s)
 
 	if (s->size_bytes <= 0)
 		return LOG_SHARE;
-	return fmin(fmax(LOG_SHARE * size, LOG_MIN), LOG_MAX) / size;
+	return fmin(fmax(LOG_SHARE * size, fmin(LOG_MIN, size / 8)), LOG_MAX) /
+	       size;
 }
 
 /* All points of the series: what lies between two checkpoints belongs to both.
