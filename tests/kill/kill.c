@@ -53,7 +53,7 @@ struct options {
 
 struct tally {
 	unsigned kills, opening, reading, loaded, closed;
-	uint64_t replayed, degraded, failed, rejoined;
+	uint64_t replayed, degraded, failed, rejoined, changed;
 	uint64_t open_max_ns;
 };
 
@@ -179,6 +179,7 @@ static int one_life(const struct setting *set, struct rng *rng,
 	t->degraded += shared->degraded;
 	t->failed += shared->failed;
 	t->rejoined += shared->rejoined;
+	t->changed += shared->changed;
 	if (shared->open_ns > t->open_max_ns)
 		t->open_max_ns = shared->open_ns;
 	return 0;
@@ -250,10 +251,11 @@ static void say(const struct policy *p, const struct tally *t,
 	       (unsigned long long)h->settled,
 	       (unsigned long long)h->settled_new);
 	printf("           %llu records replayed, %llu opens without a "
-	       "member, %llu lost, %llu came back; open at most %.1f ms\n",
+	       "member, %llu lost, %llu came back; %llu policy changes begun; "
+	       "open at most %.1f ms\n",
 	       (unsigned long long)t->replayed, (unsigned long long)t->degraded,
 	       (unsigned long long)t->failed, (unsigned long long)t->rejoined,
-	       (double)t->open_max_ns / 1e6);
+	       (unsigned long long)t->changed, (double)t->open_max_ns / 1e6);
 	fflush(stdout);
 }
 

@@ -24,7 +24,7 @@ struct shared {
 	int phase;
 	uint64_t done;             /* ios of this life */
 	uint64_t open_ns, read_ns; /* the last that were whole */
-	uint64_t replayed, degraded, rejoined, failed;
+	uint64_t replayed, degraded, rejoined, failed, changed;
 	uint64_t checkpoints, cleaned;
 	char error[640]; /* what the owner could not go on with */
 };

@@ -37,7 +37,7 @@ struct owner {
 	uint64_t blocks, cursor;
 	uint64_t started_ns;
 	int away; /* index of a member, -1 */
-	bool returning, stopping;
+	bool returning, changing, stopping;
 	struct timer chaos;
 };
 
@@ -294,6 +294,39 @@ static void member_fails(struct owner *o)
 	o->shared->failed++;
 }
 
+static void changed(int result, const struct err *err, struct bdev *vdisk,
+		    void *arg)
+{
+	struct owner *o = arg;
+
+	(void)vdisk;
+	o->changing = false;
+	/* no room; a member went, or one change is still under way; closed */
+	if (result && result != -ENOSPC && result != -EAGAIN &&
+	    result != -EBUSY && result != -ECANCELED && result != -EIO)
+		give_up(o, "policy", result, err);
+}
+
+/* Other stripes, copies in their place, another codec: m stays. */
+static void policy_changes(struct owner *o)
+{
+	const unsigned k = rng_below(&o->rng, 2) ? o->set->k : 1;
+	const unsigned m = o->set->m;
+	const struct vdisk_spec target = {
+		.policy = { .raid = k == 1   ? RAID_1
+				    : m == 1 ? RAID_5
+					     : RAID_6,
+			    .k = (uint8_t)k,
+			    .m = (uint8_t)m,
+			    .layout = VDISK_LOG,
+			    .codec = (uint8_t)rng_below(&o->rng, 3) },
+	};
+
+	o->changing = true;
+	o->shared->changed++;
+	vlog_policy_change(o->vdisk, &target, changed, o);
+}
+
 static void chaos(struct timer *timer)
 {
 	struct owner *o = container_of(timer, struct owner, chaos);
@@ -314,6 +347,8 @@ static void chaos(struct timer *timer)
 		member_back(o);
 	else if (what == 6 && o->away < 0 && o->set->m)
 		member_fails(o);
+	else if (what == 7 && o->away < 0 && !o->changing && o->set->m)
+		policy_changes(o);
 	timer_arm(o->r, timer,
 		  reactor_now(o->r) + rng_below(&o->rng, 30 * MSEC_NS));
 }
