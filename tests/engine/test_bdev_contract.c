@@ -16,6 +16,7 @@
 #include "engine/bdev/file.h"
 #include "engine/bdev/layers.h"
 #include "engine/bdev/mem.h"
+#include "engine/vdisk/log/log.h"
 #include "engine/bdev/verify.h"
 
 #define SIZE (2 * MIB)
@@ -196,6 +197,106 @@ static void file_tidy(struct fixture *f)
 	unlink(f->path);
 }
 
+/* ---- the log-structured vDisk ------------------------------------------- */
+
+#define MEMBERS 3
+
+struct vlog_made {
+	bool over;
+	int result;
+	struct err err;
+	struct bdev *vdisk;
+};
+
+static void vlog_made(int result, const struct err *err, struct bdev *vdisk,
+		      void *arg)
+{
+	struct vlog_made *made = arg;
+
+	made->over = true;
+	made->result = result;
+	if (result)
+		made->err = *err;
+	made->vdisk = vdisk;
+}
+
+static void member_path(const struct fixture *f, unsigned i, char *path,
+			size_t len)
+{
+	snprintf(path, len, "%s-%u", f->path, i);
+}
+
+static int member_open(struct fixture *f, bool file, uint64_t bytes, unsigned i,
+		       struct bdev **member, struct err *err)
+{
+	char path[160];
+	const struct bdev_file_opts opts = { .path = path,
+					     .create_bytes = bytes };
+
+	if (!file)
+		return bdev_mem_open(f->r, "member", bytes, 512, member, err);
+	member_path(f, i, path, sizeof(path));
+	return bdev_file_open(f->r, &opts, member, err);
+}
+
+/* So small that the log wraps, and segments fill, in each clause. */
+static int vlog_open_over(struct fixture *f, bool file, struct err *err)
+{
+	struct vdisk_slot slot[MEMBERS] = { 0 };
+	struct vlog_spec spec = {
+		.name = "v",
+		.size_bytes = SIZE,
+		.policy = { .raid = RAID_5, .k = 2, .m = 1 },
+		.codec = VLOG_LZ4,
+		.tune = { .zone_bytes = 272 * KIB,
+			  .zones = 4,
+			  .unit_bytes = 16 * KIB,
+			  .stripes = 3,
+			  .buffer_bytes = 256 * KIB },
+		.slot = slot,
+		.slots = MEMBERS,
+	};
+	const uint64_t bytes = vlog_member_bytes(&spec);
+	struct vlog_made made = { 0 };
+
+	snprintf(f->path, sizeof(f->path), "base-test-contract-%d",
+		 (int)getpid());
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		const int rc =
+			member_open(f, file, bytes, i, &slot[i].bdev, err);
+
+		if (rc)
+			return rc;
+		snprintf(slot[i].domain, sizeof(slot[i].domain), "n%u", i);
+	}
+	vlog_create(f->r, &spec, vlog_made, &made);
+	while (!made.over)
+		reactor_run_once(f->r, UINT64_MAX);
+	f->bdev = made.vdisk;
+	*err = made.err;
+	return made.result;
+}
+
+static int vlog_mem_open(struct fixture *f, struct err *err)
+{
+	return vlog_open_over(f, false, err);
+}
+
+static int vlog_file_open(struct fixture *f, struct err *err)
+{
+	return vlog_open_over(f, true, err);
+}
+
+static void vlog_file_tidy(struct fixture *f)
+{
+	char path[160];
+
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		member_path(f, i, path, sizeof(path));
+		unlink(path);
+	}
+}
+
 static const struct kind kinds[] = {
 	{ "null", false, null_open, NULL },
 	{ "mem", true, mem_open, NULL },
@@ -209,6 +310,9 @@ static const struct kind kinds[] = {
 	{ "link", true, link_open, link_tidy },
 	{ "slice over error over link", true, stack_open, link_tidy },
 	{ "remote", true, remote_open, remote_tidy },
+	{ "log-structured vDisk over mem", true, vlog_mem_open, NULL },
+	{ "log-structured vDisk over files", true, vlog_file_open,
+	  vlog_file_tidy },
 	{ "verify", false, verify_open, file_tidy }, /* it stamps */
 	{ "volatile", true, volatile_open, NULL },
 	{ "volatile over file", true, volatile_file_open, file_tidy },

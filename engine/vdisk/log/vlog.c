@@ -10,7 +10,7 @@
 
 #include "engine/vdisk/log/impl.h"
 
-#define IO_MAX_BYTES (1u << 20)
+#define IO_MAX_BYTES (8 * MIB) /* as in place */
 #define LIOS 4096
 
 #ifdef IODECK_MUTATIONS
