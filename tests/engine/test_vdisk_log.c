@@ -163,12 +163,45 @@ static void test_punch(void **state)
 	rig_fini(&rig);
 }
 
+static uint64_t reads(const struct rig *rig)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < rig->n; i++)
+		sum += rig->disk[i].reads;
+	return sum;
+}
+
+/* A read takes 51 us on average: one after another they would take longer. */
+static void test_opening_reads_several_at_a_time(void **state)
+{
+	struct rig rig;
+	uint64_t before, ns;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	for (uint32_t v = 1; v <= 40; v++)
+		put(&rig, v * 7, v, 3);
+	rig_crash(&rig, true);
+	before = reads(&rig);
+	ns = reactor_now(rig.r);
+	reopen(&rig);
+	ns = reactor_now(rig.r) - ns;
+	assert_true(reads(&rig) - before > 60);
+	assert_true(ns < (reads(&rig) - before) * 51 * USEC_NS / 2);
+	for (uint32_t v = 1; v <= 40; v++)
+		expect(&rig, v * 7, v, 3);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_basic),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_punch),
+		cmocka_unit_test(test_opening_reads_several_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

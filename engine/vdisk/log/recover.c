@@ -26,7 +26,9 @@ static void recover_free(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
-	lbuf_put(rv->buf);
+	recover_readers_free(rv);
+	for (unsigned i = 0; i < FMT_COPIES_MAX; i++)
+		free(rv->tail[i]);
 	free(rv->zone);
 	free(rv->rec);
 	free(rv);
@@ -57,33 +59,6 @@ void recover_fail(struct vlog *v, int code)
 	v->state = VLOG_STOPPED;
 	/* Nothing may be in flight when the members are given back. */
 	vlog_kick(v);
-}
-
-void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len)
-{
-	recover_read_to(v, member, off, 0, len);
-}
-
-void recover_read_to(struct vlog *v, unsigned member, uint64_t off,
-		     uint32_t buf_off, uint32_t len)
-{
-	struct recovery *rv = v->recovery;
-
-	if (rv->buf->refs > 1) { /* a stuck drive may still write to it */
-		lbuf_put(rv->buf);
-		rv->buf = lbuf_get(&v->window_pool);
-		if (!rv->buf) {
-			err_set(&rv->err, -EAGAIN, "%s: drives are stuck",
-				v->label.name);
-			recover_fail(v, -EAGAIN);
-			return;
-		}
-	}
-	batch_begin(&rv->batch, NULL);
-	batch_io(v, &rv->batch, member, BDEV_READ, 0, off, rv->buf, buf_off,
-		 len);
-	batch_end(v, &rv->batch);
-	rv->waiting = true;
 }
 
 /* ---- superblocks --------------------------------------------------- */
@@ -244,28 +219,34 @@ static bool snap_piece_ok(struct vlog *v)
 			     (uint64_t)rv->piece * FMT_PIECE;
 	struct fmt_piece h;
 
-	if (rv->batch.failed ||
-	    fmt_check(rv->buf->data, FMT_SNAP, v->uuid, rv->source, off,
+	if (rv->now->batch.failed ||
+	    fmt_check(rv->now->buf->data, FMT_SNAP, v->uuid, rv->source, off,
 		      sizeof(h), FMT_PIECE))
 		return false;
-	memcpy(&h, rv->buf->data, sizeof(h));
+	memcpy(&h, rv->now->buf->data, sizeof(h));
 	if (h.head.epoch != rv->content.epoch || h.seq != rv->content.seq ||
 	    h.index != rv->piece || h.used + sizeof(h) != h.head.len)
 		return false;
-	rv->snap_crc =
-		codec_crc_add(rv->snap_crc, rv->buf->data + sizeof(h), h.used);
-	return !snap_load(v, rv->buf->data + sizeof(h), h.used, &rv->snap_over);
+	rv->snap_crc = codec_crc_add(rv->snap_crc,
+				     rv->now->buf->data + sizeof(h), h.used);
+	return !snap_load(v, rv->now->buf->data + sizeof(h), h.used,
+			  &rv->snap_over);
 }
 
 static void snap_next(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
+	const uint64_t area = v->label.off_snap[rv->content.area];
 
 	if (rv->piece < rv->pieces) {
 		recover_read(v, rv->source,
-			     v->label.off_snap[rv->content.area] +
-				     (uint64_t)rv->piece * FMT_PIECE,
+			     area + (uint64_t)rv->piece * FMT_PIECE, 0,
 			     FMT_PIECE);
+		for (uint32_t i = rv->piece + 1; i < rv->pieces; i++)
+			if (!recover_ahead(v, rv->source,
+					   area + (uint64_t)i * FMT_PIECE, 0,
+					   FMT_PIECE))
+				break;
 		return;
 	}
 	content_take(v);
@@ -331,7 +312,7 @@ bool recover_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
-	if (!rv || !batch_over(&rv->batch))
+	if (!rv || !batch_over(&rv->now->batch))
 		return false;
 	switch (rv->phase) {
 	case LEARN:
@@ -354,6 +335,10 @@ bool recover_step(struct vlog *v)
 		recover_scan_step(v);
 		return true;
 	case REPLAY:
+		/* Nothing may be in flight when the recovery is over. */
+		if (rv->lsn == rv->end && !rv->waiting &&
+		    !recover_readers_idle(rv))
+			return false;
 		recover_replay_step(v);
 		return true;
 	case COMMIT:
@@ -398,6 +383,7 @@ bool recover_again(struct vlog *v)
 	rv->zones = rv->zones_room = 0;
 	rv->tried = 0;
 	rv->pieces = 0;
+	recover_ahead_drop(rv);
 	learn_start(v);
 	return true;
 }
@@ -410,14 +396,12 @@ void recover_start(struct vlog *v, void (*done)(struct vlog *v, int result,
 	id_assert(rv);
 	v->recovery = rv;
 	rv->done = done;
-	/* Freed with the vDisk: a stuck drive may hold on to some. */
-	if (bufpool_init(&v->window_pool, v->r, WINDOW,
-			 meta_group(v) / 2 + 2)) {
+	rv->now = &rv->reader[0];
+	if (recover_readers_init(v)) {
 		err_set(&rv->err, -ENOMEM, "%s: no memory to open",
 			v->label.name);
 		recover_fail(v, -ENOMEM);
 		return;
 	}
-	rv->buf = lbuf_get(&v->window_pool);
 	learn_start(v);
 }

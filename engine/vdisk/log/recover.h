@@ -9,7 +9,10 @@
 
 #include "engine/vdisk/log/impl.h"
 
-#define WINDOW (1u << 20)
+#define READERS 8               /* reads at a time */
+#define WINDOW_MAX (512u << 10) /* of the log at a time */
+/* Before a window stands what the one before it left: less than a record. */
+#define CARRY FMT_RECORD_MAX
 
 enum recover_phase { LEARN, CLAIM, SNAP, HEADERS, SCAN, REPLAY, COMMIT, OVER };
 
@@ -24,13 +27,26 @@ struct found_rec {
 	uint32_t copies; /* bits of the zone's members */
 };
 
-struct recovery {
-	enum recover_phase phase;
+struct reader {
 	struct batch batch;
 	struct lbuf *buf;
+	unsigned member;
+	uint64_t off;
+	uint32_t buf_off, len;
+	bool ahead; /* not asked for yet */
+};
+
+struct scan_at { /* zone by zone, window by window, copy by copy */
+	uint32_t zone, copy;
+	uint64_t pos;
+};
+
+struct recovery {
+	enum recover_phase phase;
+	struct reader reader[READERS], *now; /* what was asked for last */
 	void (*done)(struct vlog *v, int result, const struct err *err);
 	struct err err;
-	bool waiting; /* for batch */
+	bool waiting; /* for it */
 
 	uint32_t tried; /* members whose snapshot is not intact */
 	unsigned source;
@@ -44,10 +60,12 @@ struct recovery {
 	uint32_t slot;
 	struct found_zone *zone;
 	uint32_t zones, zones_room;
-	uint32_t at_zone, at_copy;
-	uint64_t pos, window_len;
+	struct scan_at at;
+	uint32_t window, window_len;
 	bool by_block; /* the window could not be read in one */
-	uint64_t block;
+	uint32_t block;
+	uint32_t carry[FMT_COPIES_MAX]; /* of each copy */
+	uint8_t *tail[FMT_COPIES_MAX];
 	struct found_rec *rec;
 	uint64_t recs_room;
 	uint64_t claimed_durable, claimed_at;
@@ -59,12 +77,20 @@ struct recovery {
 void recover_fail(struct vlog *v, int code);
 /* From the start, without those lost since; false: too few, or too often. */
 bool recover_again(struct vlog *v);
-void recover_read(struct vlog *v, unsigned member, uint64_t off, uint32_t len);
-/* To buf_off of the buffer; what else is in it stays if it can. */
-void recover_read_to(struct vlog *v, unsigned member, uint64_t off,
-		     uint32_t buf_off, uint32_t len);
 void recover_headers_step(struct vlog *v);
 void recover_scan_step(struct vlog *v);
 void recover_replay_step(struct vlog *v);
+
+/* recover_read.c */
+int recover_readers_init(struct vlog *v);
+void recover_readers_free(struct recovery *rv);
+bool recover_readers_idle(const struct recovery *rv);
+/* To buf_off of the buffer, rv->now's; what else is in it stays if it can. */
+void recover_read(struct vlog *v, unsigned member, uint64_t off,
+		  uint32_t buf_off, uint32_t len);
+/* It will be asked for, just so. False: no more at a time. */
+bool recover_ahead(struct vlog *v, unsigned member, uint64_t off,
+		   uint32_t buf_off, uint32_t len);
+void recover_ahead_drop(struct recovery *rv);
 
 #endif

@@ -62,11 +62,11 @@ static int header_take(struct vlog *v)
 	struct recovery *rv = v->recovery;
 	struct fmt_zone h;
 
-	if (rv->batch.failed ||
-	    fmt_check(rv->buf->data, FMT_ZONE, v->uuid, FMT_COMP_ANY, 0,
+	if (rv->now->batch.failed ||
+	    fmt_check(rv->now->buf->data, FMT_ZONE, v->uuid, FMT_COMP_ANY, 0,
 		      sizeof(h), FMT_BLOCK))
 		return 0;
-	memcpy(&h, rv->buf->data, sizeof(h));
+	memcpy(&h, rv->now->buf->data, sizeof(h));
 	if (h.head.epoch != v->log_epoch || h.zseq < v->log_zone ||
 	    h.zseq > 1ull << 60 || !zone_place_ok(v, &h))
 		return 0;
@@ -82,9 +82,14 @@ static int scan_begin(struct vlog *v)
 	rv->rec = calloc(rv->recs_room + 1, sizeof(*rv->rec));
 	if (!rv->rec)
 		return -ENOMEM;
+	for (unsigned i = 0; i < FMT_COPIES_MAX; i++) {
+		if (!rv->tail[i])
+			rv->tail[i] = malloc(CARRY);
+		if (!rv->tail[i])
+			return -ENOMEM;
+	}
 	rv->phase = SCAN;
-	rv->at_zone = rv->at_copy = 0;
-	rv->pos = FMT_BLOCK;
+	rv->at = (struct scan_at) { .pos = FMT_BLOCK };
 	return 0;
 }
 
@@ -105,8 +110,12 @@ void recover_headers_step(struct vlog *v)
 	while (rv->member < v->n && !v->member[rv->member].alive)
 		rv->member++;
 	if (!rc && rv->member < v->n) {
-		recover_read(v, rv->member, zone_slot_off(v, rv->slot),
+		recover_read(v, rv->member, zone_slot_off(v, rv->slot), 0,
 			     FMT_BLOCK);
+		for (uint32_t i = rv->slot + 1; i < v->label.zones; i++)
+			if (!recover_ahead(v, rv->member, zone_slot_off(v, i),
+					   0, FMT_BLOCK))
+				break;
 		return;
 	}
 	if (!rc)
@@ -133,49 +142,94 @@ static void rec_note(struct vlog *v, const struct fmt_record *r, uint64_t pos)
 		return;
 	f = &rv->rec[r->lsn - v->durable - 1];
 	/* The same record in a later zone: the first place will do. */
-	if (f->zone && f->zone != rv->at_zone + 1)
+	if (f->zone && f->zone != rv->at.zone + 1)
 		return;
-	f->zone = rv->at_zone + 1;
+	f->zone = rv->at.zone + 1;
 	f->pos_blocks = (uint32_t)(pos / FMT_BLOCK);
 	f->len = r->hdr_len + r->pay_len;
-	f->copies |= 1u << rv->at_copy;
+	f->copies |= 1u << rv->at.copy;
 }
 
-/* Returns how far it got; a record cut off by the window is for the next. */
-static uint64_t window_parse(struct vlog *v)
+/* Returns how much is left: a record cut off by the window's end. */
+static uint32_t window_parse(struct vlog *v, const uint8_t *p, uint64_t pos)
 {
 	struct recovery *rv = v->recovery;
-	const struct found_zone *z = &rv->zone[rv->at_zone];
-	const uint64_t end = rv->pos + rv->window_len;
+	const struct found_zone *z = &rv->zone[rv->at.zone];
+	const uint64_t end = rv->at.pos + rv->window_len;
 	const bool last = end == v->label.zone_bytes;
-	uint64_t pos = rv->pos;
 
 	while (pos < end) {
-		const uint8_t *p = rv->buf->data + (pos - rv->pos);
 		const uint32_t left = (uint32_t)(end - pos);
+		uint32_t len = FMT_BLOCK;
 		struct fmt_record r;
 
 		if (left < FMT_RECORD_MAX && !last)
 			break;
 		memcpy(&r, p, sizeof(r));
-		if (fmt_record_check(p, v->uuid, pos, left, left) ||
-		    r.head.epoch != z->h.head.epoch || r.zseq != z->h.zseq ||
-		    !fmt_payload_ok((const void *)p)) {
-			pos += FMT_BLOCK;
-			continue;
+		if (!fmt_record_check(p, v->uuid, pos, left, left) &&
+		    r.head.epoch == z->h.head.epoch && r.zseq == z->h.zseq &&
+		    fmt_payload_ok((const void *)p)) {
+			rec_note(v, &r, pos);
+			len = r.hdr_len + r.pay_len;
 		}
-		rec_note(v, &r, pos);
-		pos += r.hdr_len + r.pay_len;
+		pos += len;
+		p += len;
 	}
-	return pos;
+	return (uint32_t)(end - pos);
 }
 
-static uint64_t scan_off(const struct vlog *v)
+static void window_take(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	uint32_t *carry = &rv->carry[rv->at.copy];
+	uint8_t *tail = rv->tail[rv->at.copy];
+	uint8_t *p = rv->now->buf->data + CARRY;
+
+	if (rv->at.pos == FMT_BLOCK)
+		*carry = 0;
+	memcpy(p - *carry, tail, *carry);
+	*carry = window_parse(v, p - *carry, rv->at.pos - *carry);
+	memcpy(tail, p + rv->window_len - *carry, *carry);
+}
+
+/* Where the next window is, from there on. False: there are no more. */
+static bool scan_settle(const struct vlog *v, struct scan_at *at)
 {
 	const struct recovery *rv = v->recovery;
-	const struct fmt_zone *h = &rv->zone[rv->at_zone].h;
 
-	return zone_slot_off(v, h->slot[rv->at_copy]) + rv->pos;
+	for (; at->zone < rv->zones; at->zone++) {
+		const struct fmt_zone *h = &rv->zone[at->zone].h;
+
+		while (at->pos < v->label.zone_bytes) {
+			for (; at->copy < h->copies; at->copy++)
+				if (v->member[h->comp[at->copy]].alive)
+					return true;
+			at->copy = 0;
+			at->pos += rv->window;
+		}
+		at->pos = FMT_BLOCK;
+	}
+	return false;
+}
+
+static unsigned scan_comp(const struct vlog *v, const struct scan_at *at)
+{
+	return v->recovery->zone[at->zone].h.comp[at->copy];
+}
+
+static uint64_t scan_off(const struct vlog *v, const struct scan_at *at)
+{
+	const struct fmt_zone *h = &v->recovery->zone[at->zone].h;
+
+	return zone_slot_off(v, h->slot[at->copy]) + at->pos;
+}
+
+static uint32_t scan_len(const struct vlog *v, const struct scan_at *at)
+{
+	const uint64_t left = v->label.zone_bytes - at->pos;
+
+	return left < v->recovery->window ? (uint32_t)left
+					  : v->recovery->window;
 }
 
 /*
@@ -186,26 +240,27 @@ static uint64_t scan_off(const struct vlog *v)
 static bool scan_by_block(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
-	const unsigned comp = rv->zone[rv->at_zone].h.comp[rv->at_copy];
+	const unsigned comp = scan_comp(v, &rv->at);
 
 	if (!v->member[comp].alive) {
 		rv->by_block = false;
 		return false;
 	}
 	if (!rv->by_block) {
-		if (!rv->batch.failed)
+		if (!rv->now->batch.failed)
 			return false;
 		rv->by_block = true;
 		rv->block = 0;
-		memset(rv->buf->data, 0, rv->window_len);
+		memset(rv->now->buf->data + CARRY, 0, rv->window_len);
 	} else {
-		if (rv->batch.failed)
-			memset(rv->buf->data + rv->block, 0, FMT_BLOCK);
+		if (rv->now->batch.failed)
+			memset(rv->now->buf->data + CARRY + rv->block, 0,
+			       FMT_BLOCK);
 		rv->block += FMT_BLOCK;
 	}
 	if (rv->block < rv->window_len) {
-		recover_read_to(v, comp, scan_off(v) + rv->block,
-				(uint32_t)rv->block, FMT_BLOCK);
+		recover_read(v, comp, scan_off(v, &rv->at) + rv->block,
+			     CARRY + rv->block, FMT_BLOCK);
 		return true;
 	}
 	rv->by_block = false;
@@ -215,38 +270,27 @@ static bool scan_by_block(struct vlog *v)
 void recover_scan_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
-	uint64_t len;
+	struct scan_at at;
 
 	if (rv->waiting) {
 		rv->waiting = false;
 		if (scan_by_block(v))
 			return;
-		if (v->member[rv->zone[rv->at_zone].h.comp[rv->at_copy]].alive)
-			rv->pos = window_parse(v);
+		if (v->member[scan_comp(v, &rv->at)].alive)
+			window_take(v);
+		rv->at.copy++;
 	}
-	for (;;) {
-		const struct fmt_zone *h;
-
-		if (rv->at_zone == rv->zones) {
-			replay_begin(v);
-			return;
-		}
-		h = &rv->zone[rv->at_zone].h;
-		if (rv->at_copy == h->copies) {
-			rv->at_zone++;
-			rv->at_copy = 0;
-			continue;
-		}
-		if (rv->pos < v->label.zone_bytes &&
-		    v->member[h->comp[rv->at_copy]].alive)
+	if (!scan_settle(v, &rv->at)) {
+		replay_begin(v);
+		return;
+	}
+	rv->window_len = scan_len(v, &rv->at);
+	recover_read(v, scan_comp(v, &rv->at), scan_off(v, &rv->at), CARRY,
+		     rv->window_len);
+	for (at = rv->at, at.copy++; scan_settle(v, &at); at.copy++)
+		if (!recover_ahead(v, scan_comp(v, &at), scan_off(v, &at),
+				   CARRY, scan_len(v, &at)))
 			break;
-		rv->at_copy++;
-		rv->pos = FMT_BLOCK;
-	}
-	len = v->label.zone_bytes - rv->pos;
-	rv->window_len = len < WINDOW ? len : WINDOW;
-	recover_read(v, rv->zone[rv->at_zone].h.comp[rv->at_copy], scan_off(v),
-		     (uint32_t)rv->window_len);
 }
 
 /* ---- replay -------------------------------------------------------- */
@@ -275,43 +319,73 @@ static void replay_begin(struct vlog *v)
 	vlog_kick(v);
 }
 
-static const struct found_rec *replay_rec(const struct recovery *rv,
-					  const struct vlog *v)
+static const struct found_rec *replay_rec(const struct vlog *v, uint64_t lsn)
 {
-	return &rv->rec[rv->lsn - v->durable - 1];
+	return &v->recovery->rec[lsn - v->durable - 1];
+}
+
+/* A copy that was not tried, of each record another one first. -1: none. */
+static int replay_copy(const struct vlog *v, uint64_t lsn, uint32_t tried)
+{
+	const struct found_rec *f = replay_rec(v, lsn);
+	const struct fmt_zone *h = &v->recovery->zone[f->zone - 1].h;
+
+	for (unsigned i = 0; i < h->copies; i++) {
+		const unsigned c = (unsigned)((lsn + i) % h->copies);
+
+		if (f->copies & 1u << c && !(tried & 1u << c) &&
+		    v->member[h->comp[c]].alive)
+			return (int)c;
+	}
+	return -1;
+}
+
+static uint64_t replay_off(const struct vlog *v, uint64_t lsn, int copy)
+{
+	const struct found_rec *f = replay_rec(v, lsn);
+	const struct fmt_zone *h = &v->recovery->zone[f->zone - 1].h;
+
+	return zone_slot_off(v, h->slot[copy]) +
+	       (uint64_t)f->pos_blocks * FMT_BLOCK;
+}
+
+static unsigned replay_comp(const struct vlog *v, uint64_t lsn, int copy)
+{
+	return v->recovery->zone[replay_rec(v, lsn)->zone - 1].h.comp[copy];
 }
 
 static bool replay_read(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
-	const struct found_rec *f = replay_rec(rv, v);
-	const struct fmt_zone *h = &rv->zone[f->zone - 1].h;
-	const uint64_t pos = (uint64_t)f->pos_blocks * FMT_BLOCK;
+	const int copy = replay_copy(v, rv->lsn, rv->copy_tried);
 
-	for (unsigned c = 0; c < h->copies; c++) {
-		if (!(f->copies & 1u << c) || rv->copy_tried & 1u << c ||
-		    !v->member[h->comp[c]].alive)
-			continue;
-		rv->copy_tried |= 1u << c;
-		rv->window_len = f->len;
-		recover_read(v, h->comp[c], zone_slot_off(v, h->slot[c]) + pos,
-			     (uint32_t)rv->window_len);
-		return true;
+	if (copy < 0)
+		return false;
+	rv->copy_tried |= 1u << copy;
+	rv->window_len = replay_rec(v, rv->lsn)->len;
+	recover_read(v, replay_comp(v, rv->lsn, copy),
+		     replay_off(v, rv->lsn, copy), 0, rv->window_len);
+	for (uint64_t lsn = rv->lsn + 1; lsn < rv->end; lsn++) {
+		const int c = replay_copy(v, lsn, 0);
+
+		if (c < 0 || !recover_ahead(v, replay_comp(v, lsn, c),
+					    replay_off(v, lsn, c), 0,
+					    replay_rec(v, lsn)->len))
+			break;
 	}
-	return false;
+	return true;
 }
 
 static int replay_take(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
-	const struct found_rec *f = replay_rec(rv, v);
+	const struct found_rec *f = replay_rec(v, rv->lsn);
 	const struct found_zone *z = &rv->zone[f->zone - 1];
-	const struct fmt_record *r = (const void *)rv->buf->data;
+	const struct fmt_record *r = (const void *)rv->now->buf->data;
 
-	if (rv->batch.failed ||
+	if (rv->now->batch.failed ||
 	    fmt_record_check(r, v->uuid, (uint64_t)f->pos_blocks * FMT_BLOCK,
-			     (uint32_t)rv->window_len,
-			     (uint32_t)rv->window_len) ||
+			     rv->window_len, rv->window_len) ||
 	    r->lsn != rv->lsn || r->zseq != z->h.zseq || !fmt_payload_ok(r))
 		return -EAGAIN;
 	return apply_record(v, r, NULL);
@@ -364,7 +438,8 @@ void recover_replay_step(struct vlog *v)
 		}
 	}
 	if (rv->lsn == rv->end) {
-		commit_begin(v);
+		if (recover_readers_idle(rv))
+			commit_begin(v);
 	} else if (!replay_read(v) && !recover_again(v)) {
 		err_set(&rv->err, -EAGAIN,
 			"%s: a member failed while its log was read; open "
