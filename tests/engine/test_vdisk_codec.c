@@ -99,11 +99,44 @@ static void noise_is_not_tried_for_ever(void **state)
 	codec_free(c);
 }
 
+/* Gone over once, both checksums are what they are gone over twice. */
+static void checksums_come_along(void **state)
+{
+	uint8_t all[64 * FMT_BLOCK];
+	uint32_t crc = codec_crc_start();
+	struct codec *c = NULL;
+	struct rng rng;
+	size_t len = 0;
+
+	(void)state;
+	rng_seed(&rng, 3);
+	assert_int_equal(codec_new(&c), 0);
+	noise(&rng, all, sizeof(all));
+	for (unsigned i = 0; i < 48; i++) {
+		const unsigned grans = 1 + i % FMT_BLOCK_GRANS;
+		const uint64_t lba = rng_u64(&rng);
+
+		assert_int_equal(
+			codec_block_crc_in(c, 7, lba, all + len, grans, &crc),
+			codec_block_crc(7, lba, all + len, grans * FMT_GRAN));
+		len += grans * FMT_GRAN;
+		assert_int_equal(codec_crc_end(crc), codec_crc(all, len));
+		if (i % 5)
+			continue;
+		memset(all + len, 0, i % 8 * FMT_GRAN);
+		crc = codec_crc_zeros(c, crc, i % 8);
+		len += i % 8 * FMT_GRAN;
+		assert_int_equal(codec_crc_end(crc), codec_crc(all, len));
+	}
+	codec_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_share_of_noise_comes_back),
 		cmocka_unit_test(noise_is_not_tried_for_ever),
+		cmocka_unit_test(checksums_come_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

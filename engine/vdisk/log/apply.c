@@ -9,6 +9,8 @@
 
 #include "engine/vdisk/log/impl.h"
 
+#define AHEAD 4 /* entries: leaves are seldom in the cache */
+
 /* Undestaged bytes from the payload of a record that is replayed. */
 static struct block *block_replay(struct vlog *v, const struct fmt_record *rec,
 				  const struct fmt_write *w)
@@ -34,6 +36,8 @@ static int apply_write(struct vlog *v, const struct fmt_record *rec,
 	for (unsigned i = 0; i < rec->entries; i++, w++) {
 		struct block *b = block ? block[i] : NULL;
 
+		if (i + AHEAD < rec->entries)
+			map_prefetch(v, w[AHEAD].lba);
 		if (w->lba >= v->label.size_blocks)
 			return -EBADMSG;
 		if (w->flags & ENT_ZERO) {
@@ -108,6 +112,8 @@ static int apply_commit(struct vlog *v, const struct fmt_record *rec)
 		uint32_t crc = 0;
 		uint64_t loc;
 
+		if (i + AHEAD < rec->entries)
+			map_prefetch(v, m[AHEAD].lba);
 		if (m->flags & ENT_BAD ? m->lba >= v->label.size_blocks
 				       : !move_ok(v, s, m))
 			return -EBADMSG;

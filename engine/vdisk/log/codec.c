@@ -36,6 +36,9 @@
 #define SAMPLE_NOISE 86
 
 struct codec {
+	/* What a checksum becomes by so many granules of zeros, a byte of it
+	 * at a time: it is linear. */
+	uint32_t zeros[FMT_BLOCK_GRANS + 1][4][256];
 	unsigned poor; /* blocks in a row that saved nothing */
 	void *lz4;
 	ZSTD_CCtx *zc;
@@ -53,6 +56,17 @@ static bool zstd_ready(struct codec *c)
 					       FMT_BLOCK, ZSTD_LEVEL));
 }
 
+static void zeros_init(struct codec *c)
+{
+	static const uint8_t zero[FMT_BLOCK];
+
+	for (unsigned g = 0; g <= FMT_BLOCK_GRANS; g++)
+		for (unsigned i = 0; i < 4; i++)
+			for (uint32_t x = 0; x < 256; x++)
+				c->zeros[g][i][x] = codec_crc_add(
+					x << 8 * i, zero, g * FMT_GRAN);
+}
+
 int codec_new(struct codec **out)
 {
 	struct codec *c = calloc(1, sizeof(*c));
@@ -66,6 +80,7 @@ int codec_new(struct codec **out)
 		codec_free(c);
 		return -ENOMEM;
 	}
+	zeros_init(c);
 	*out = c;
 	return 0;
 }
@@ -196,10 +211,36 @@ static uint32_t mix32(uint64_t x)
 	return (uint32_t)x;
 }
 
-uint32_t codec_block_crc(uint32_t vdisk_seed, uint64_t lba,
-			 const uint8_t *stored, size_t len)
+uint32_t codec_crc_zeros(const struct codec *c, uint32_t crc, unsigned grans)
+{
+	const uint32_t(*t)[256] = c->zeros[grans];
+
+	return t[0][crc & 255] ^ t[1][crc >> 8 & 255] ^ t[2][crc >> 16 & 255] ^
+	       t[3][crc >> 24];
+}
+
+static uint32_t block_seed(uint32_t vdisk_seed, uint64_t lba)
 {
 	if (MUT(NO_LBA_SEED))
 		lba = 0;
-	return ~codec_crc_add(~(vdisk_seed ^ mix32(lba)), stored, len);
+	return ~(vdisk_seed ^ mix32(lba));
+}
+
+/* crc(start, bytes) = crc(start, zeros) ^ crc(0, bytes) */
+uint32_t codec_block_crc_in(const struct codec *c, uint32_t vdisk_seed,
+			    uint64_t lba, const uint8_t *stored, unsigned grans,
+			    uint32_t *crc)
+{
+	const uint32_t bytes =
+		codec_crc_add(0, stored, (size_t)grans * FMT_GRAN);
+
+	*crc = codec_crc_zeros(c, *crc, grans) ^ bytes;
+	return ~(codec_crc_zeros(c, block_seed(vdisk_seed, lba), grans) ^
+		 bytes);
+}
+
+uint32_t codec_block_crc(uint32_t vdisk_seed, uint64_t lba,
+			 const uint8_t *stored, size_t len)
+{
+	return ~codec_crc_add(block_seed(vdisk_seed, lba), stored, len);
 }

@@ -33,6 +33,16 @@ bool codec_is_zero(const uint8_t *block);
 uint32_t codec_block_crc(uint32_t vdisk_seed, uint64_t lba,
 			 const uint8_t *stored, size_t len);
 
+/*
+ * The same of whole granules, and *crc, a checksum under way of what they
+ * stand in, brought along: the bytes are gone over once.
+ */
+uint32_t codec_block_crc_in(const struct codec *c, uint32_t vdisk_seed,
+			    uint64_t lba, const uint8_t *stored, unsigned grans,
+			    uint32_t *crc);
+/* Adds granules of zeros, 0 to 8. */
+uint32_t codec_crc_zeros(const struct codec *c, uint32_t crc, unsigned grans);
+
 /* CRC-32C, plain. */
 uint32_t codec_crc(const void *p, size_t len);
 static inline uint32_t codec_crc_start(void)

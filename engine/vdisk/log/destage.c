@@ -67,9 +67,12 @@ bool destage_step(struct vlog *v)
 	s = stripe_begin(v, STREAM_HOT);
 	if (!s)
 		return false;
-	for (struct block *b = v->map.oldest; b; b = b->next)
+	for (struct block *b = v->map.oldest; b; b = b->next) {
+		if (b->next)
+			block_prefetch(v, b->next);
 		if (!b->moving && !add(v, s, b))
 			break;
+	}
 	clean_credit(v, s->grans);
 	stripe_write(v, s);
 	return true;

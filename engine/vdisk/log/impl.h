@@ -103,6 +103,8 @@ struct map {
 int map_init(struct vlog *v);
 void map_fini(struct vlog *v);
 uint64_t map_loc(const struct vlog *v, uint64_t lba, uint32_t *crc);
+/* It will be asked for, or set, soon. Any address. */
+void map_prefetch(const struct vlog *v, uint64_t lba);
 /* Sets it, brings live counts along; the old location's bytes are dead. */
 void map_set(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc);
 /* True: that many changes of leaves cannot run out of leaves to copy to. */
@@ -115,6 +117,7 @@ struct block *block_get(struct vlog *v, unsigned grans);
 void block_put(struct vlog *v, struct block *b);
 void block_fill(struct vlog *v, struct block *b, const uint8_t *stored);
 void block_copy(const struct vlog *v, const struct block *b, uint8_t *stored);
+void block_prefetch(const struct vlog *v, const struct block *b);
 void block_link(struct vlog *v, struct block *b); /* lba, loc, crc are set */
 
 /* ---- segments (seg.c) ---------------------------------------------- */
@@ -210,6 +213,7 @@ struct rec {
 	struct lbuf *buf;
 	struct batch batch;
 	uint32_t hdr_len, pay_len;
+	uint32_t pay_crc; /* under way */
 	uint16_t entries;
 	uint8_t type, state;
 	bool applied;          /* only by a planted fault ahead of others */

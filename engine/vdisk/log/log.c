@@ -35,6 +35,7 @@ struct rec *rec_get(struct vlog *v, enum fmt_type type, bool user)
 	*rec = (struct rec) { .buf = buf,
 			      .type = (uint8_t)type,
 			      .state = REC_FILLING,
+			      .pay_crc = codec_crc_start(),
 			      .seg = SEG_NONE };
 	memset(buf->data, 0, FMT_BLOCK);
 	return rec;
@@ -80,7 +81,7 @@ void rec_append(struct vlog *v, struct rec *rec)
 	h->pay_len = rec->pay_len;
 	h->entries = rec->entries;
 	h->type = rec->type;
-	h->pay_crc = codec_crc(rec->buf->data + rec->hdr_len, rec->pay_len);
+	h->pay_crc = codec_crc_end(rec->pay_crc);
 	h->head.len = len;
 	rec->state = REC_WAITING;
 	rec->next = NULL;

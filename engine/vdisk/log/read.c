@@ -415,6 +415,7 @@ void read_submit(struct vlog *v, struct io *io)
 	u->io = io;
 	u->lba = io->off / FMT_BLOCK;
 	u->blocks = io->len / FMT_BLOCK;
+	map_prefetch(v, u->lba);
 	v->users++;
 	resync_user_io(v);
 	if (rd->wait_last)

@@ -120,6 +120,8 @@ static void group_close(struct vlog *v)
 		(g->pay_len + FMT_BLOCK - 1) / FMT_BLOCK * FMT_BLOCK;
 
 	memset(g->buf->data + FMT_BLOCK + g->pay_len, 0, len - g->pay_len);
+	g->pay_crc = codec_crc_zeros(v->coder, g->pay_crc,
+				     (len - g->pay_len) / FMT_GRAN);
 	g->pay_len = len;
 	v->group = NULL;
 	rec_append(v, g);
@@ -168,8 +170,8 @@ static bool place_small(struct vlog *v, struct ureq *u)
 		if (!b)
 			return false;
 		block_fill(v, b, to);
-		w.crc = codec_block_crc(v->crc_seed, w.lba, to,
-					(size_t)grans * FMT_GRAN);
+		w.crc = codec_block_crc_in(v->coder, v->crc_seed, w.lba, to,
+					   grans, &g->pay_crc);
 		w.gran = (uint16_t)(g->pay_len / FMT_GRAN);
 		w.grans = (uint8_t)grans;
 		g->pay_len += grans * FMT_GRAN;
