@@ -42,7 +42,7 @@
 		  false,                                                     \
 		  false,                                                     \
 		  "log|inplace",                                             \
-		  "inplace",                                                 \
+		  "log",                                                     \
 		  "How blocks lie on the drives; a vDisk keeps its own." },  \
 	{                                                                    \
 		"compression", "word", false, false, false, "none|lz4|zstd", \

@@ -13,7 +13,7 @@
 #define DOMAINS_MAX 64
 #define DRIVES_MAX 64 /* of a domain */
 #define ABSENT_S 60
-#define LAYOUT_UNSET VDISK_INPLACE
+#define LAYOUT_UNSET VDISK_LOG
 
 /* ---- pieces ------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * The embedded provider in the real daemon: documents with mistakes, named
- * policies, drives that are lost, migrations that are cut short.
+ * The embedded provider in the real daemon, vDisks in place: documents with
+ * mistakes, named policies, drives that are lost, migrations that are cut
+ * short.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -213,8 +214,8 @@ static void test_documents(void **state)
 
 static json_t *policy(const char *name, int level, int unit)
 {
-	return json_pack("{s:s, s:i, s:i}", "name", name, "raid", level,
-			 "stripe_unit_bytes", unit);
+	return json_pack("{s:s, s:i, s:i, s:s}", "name", name, "raid", level,
+			 "stripe_unit_bytes", unit, "layout", "inplace");
 }
 
 static bool is_going(struct hears *h)
@@ -269,8 +270,8 @@ static void test_policies(void **state)
 
 static json_t *db1(int level)
 {
-	return json_pack("{s:s, s:i, s:i}", "name", "db1", "size_bytes",
-			 8 << 20, "raid", level);
+	return json_pack("{s:s, s:i, s:i, s:s}", "name", "db1", "size_bytes",
+			 8 << 20, "raid", level, "layout", "inplace");
 }
 
 /* Pulls the drives of db1's members, all but `leave` of them. */
@@ -402,8 +403,9 @@ static void test_migration_cut(void **state)
 	attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 6, 64));
 	hears_ask_ok(&h, "vdisk_create",
-		     json_pack("{s:s, s:i, s:i}", "name", "db1", "size_bytes",
-			       32 << 20, "raid", 1));
+		     json_pack("{s:s, s:i, s:i, s:s}", "name", "db1",
+			       "size_bytes", 32 << 20, "raid", 1, "layout",
+			       "inplace"));
 	hears_ask_ok(&h, "drive_set",
 		     json_pack("{s:s, s:s, s:i}", "domain", "*", "drive", "*",
 			       "rate_bytes_s", 10 << 20));

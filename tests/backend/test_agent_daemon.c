@@ -48,8 +48,8 @@ static void nap_ms(long ms)
 
 static json_t *vdisk(const char *name, int mib, int raid)
 {
-	return json_pack("{s:s, s:i, s:i}", "name", name, "size_bytes",
-			 mib << 20, "raid", raid);
+	return json_pack("{s:s, s:i, s:i, s:s}", "name", name, "size_bytes",
+			 mib << 20, "raid", raid, "layout", "inplace");
 }
 
 static void start_run(struct hears *h, const char *on, int points, int ms)

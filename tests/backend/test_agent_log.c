@@ -82,9 +82,10 @@ static bool both_healthy(struct hears *h)
 	       !strcmp(word(h, "old1", "state"), "healthy");
 }
 
-static bool log_degraded(struct hears *h)
+static bool log_hurt(struct hears *h)
 {
-	return !strcmp(word(h, "log1", "state"), "degraded");
+	return !strcmp(word(h, "log1", "state"), "degraded") ||
+	       !strcmp(word(h, "log1", "state"), "rebuilding");
 }
 
 static bool log_offline(struct hears *h)
@@ -282,12 +283,14 @@ static void test_drives(void **state)
 	attach(&h, lab, 6);
 	hears_ask_ok(&h, "vdisk_create", vdisk("log1", 6, "log", "lz4"));
 	hears_ask_ok(&h, "vdisk_create", vdisk("old1", 5, "inplace", "none"));
-	member_fault(&h, 1, "offline");
+	fault(&h, "drive n2:d0 offline");
+	fault(&h, "drive n2:d1 offline");
 	run(&h, "log1", "one");
-	assert_true(hears_until(&h, log_degraded, 10));
-	/* back: nothing is copied to it, it is whole at once */
-	member_fault(&h, 1, "online");
-	assert_true(hears_until(&h, both_healthy, 10));
+	assert_true(hears_until(&h, log_hurt, 10));
+	/* back: it, or an empty component where a spare was wanted by then */
+	fault(&h, "drive n2:d0 online");
+	fault(&h, "drive n2:d1 online");
+	assert_true(hears_until(&h, both_healthy, 60));
 	/* more than it may lose, and an agent that ends meanwhile */
 	for (size_t k = 0; k < 3; k++)
 		member_fault(&h, k, "offline");

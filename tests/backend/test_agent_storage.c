@@ -71,14 +71,14 @@ static void fault(struct hears *h, const char *text)
 
 static json_t *vdisk(const char *name, int mib, int raid)
 {
-	return json_pack("{s:s, s:i, s:i}", "name", name, "size_bytes",
-			 mib << 20, "raid", raid);
+	return json_pack("{s:s, s:i, s:i, s:s}", "name", name, "size_bytes",
+			 mib << 20, "raid", raid, "layout", "inplace");
 }
 
 static json_t *policy(const char *name, int raid, bool create)
 {
-	return json_pack("{s:s, s:i, s:b}", "name", name, "raid", raid,
-			 "create", create);
+	return json_pack("{s:s, s:i, s:b, s:s}", "name", name, "raid", raid,
+			 "create", create, "layout", "inplace");
 }
 
 /* ---- what the newest event of db1 says ----------------------------------- */

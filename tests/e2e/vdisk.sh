@@ -8,6 +8,8 @@ command -v jq >/dev/null || {
   exit 77
 }
 cluster
+sed -i 's/raid = 1; ftt = 1;/& layout = "inplace";/' \
+  "$HOME/.config/iodeck/iodeck.conf"
 
 # ---- waiting for a migration ----
 want 0 iodeck vdisk set db1 raid=5 --wait
