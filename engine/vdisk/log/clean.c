@@ -422,20 +422,13 @@ static bool block_move(struct vlog *v, struct job *j)
 	return false;
 }
 
-/* What cannot be read now may be when a member is back. */
-static bool may_come_back(const struct vlog *v, const struct seg *s)
-{
-	for (unsigned i = 0; i < seg_width(s); i++)
-		if (!v->member[s->comp[i]].alive)
-			return true;
-	return false;
-}
-
 static bool fetch_take(struct vlog *v, struct job *j)
 {
 	const struct fetch *f = &j->fetch;
 
-	if (j->fetched && may_come_back(v, &v->seg[j->victim])) {
+	/* What cannot be read now may be when a member is back: one that died
+	 * may not have been noticed yet. */
+	if (j->fetched && f->partial) {
 		v->seg[j->victim].held = true;
 		j->at++;
 		j->phase = CLEAN_MOVE;

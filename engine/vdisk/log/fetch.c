@@ -327,6 +327,8 @@ static void fetch_failed(struct vlog *v, struct fetcher *fr)
 		return;
 	}
 	v->stat.reads_failed++;
+	f->partial = fr->batch.failed ||
+		     fr->units != (1u << seg_width(seg_of(v, f))) - 1;
 	fetcher_end(v, fr, -EIO);
 }
 
@@ -375,6 +377,27 @@ static bool fetcher_step(struct vlog *v, struct fetcher *fr)
 	return true;
 }
 
+/* A repair writes what it read around its block: one at a time there. */
+static bool fetch_waits(const struct vlog *v, const struct fetch *f)
+{
+	uint64_t off;
+	uint32_t len, skip;
+
+	loc_range(v, f->loc, &off, &len, &skip);
+	for (unsigned i = 0; i < FETCHES; i++) {
+		const struct fetcher *fr = &v->fetches->fetcher[i];
+
+		if (!fr->f ||
+		    loc_seg_index(fr->f->loc) != loc_seg_index(f->loc) ||
+		    loc_stripe(fr->f->loc) != loc_stripe(f->loc) ||
+		    loc_unit(fr->f->loc) != loc_unit(f->loc))
+			continue;
+		if (off < fr->off + fr->len && fr->off < off + len)
+			return true;
+	}
+	return false;
+}
+
 bool fetches_step(struct vlog *v)
 {
 	struct fetches *fs = v->fetches;
@@ -390,7 +413,7 @@ bool fetches_step(struct vlog *v)
 			continue;
 		/* Out of the list first: fetches may be asked for in between.
 		 */
-		if (!fetcher_start(v, fr, f))
+		if (fetch_waits(v, f) || !fetcher_start(v, fr, f))
 			continue;
 		fs->busy++;
 		fs->first = f->next;

@@ -402,7 +402,9 @@ struct fetch {
 	bool bad;  /* its unit was read and is wrong, or failed: repair it */
 	bool late; /* its unit is only slow: the others first */
 	uint8_t *stored;                           /* out: its bytes */
-	void (*done)(struct fetch *f, int result); /* -EIO: lost */
+	bool partial;                              /* out, with -EIO */
+	void (*done)(struct fetch *f, int result); /* -EIO: lost; partial:
+						      not all were read */
 	struct fetch *next;
 	struct vlog *v;
 };
