@@ -286,6 +286,8 @@ static void snap_step(struct vlog *v)
 		snap_next(v);
 		return;
 	}
+	if (!recover_enough(v))
+		return;
 	/* Not refused: there may be one of the members there were before. */
 	rc = rv->refused ? -EIO : -EUCLEAN;
 	err_set(&rv->err, rc,
@@ -297,9 +299,14 @@ static void snap_step(struct vlog *v)
 
 /* ---- the whole ----------------------------------------------------- */
 
-static bool recover_too_few(const struct vlog *v)
+bool recover_enough(struct vlog *v)
 {
-	return member_alive_count(v) + v->conf.tolerates < v->n;
+	if (member_alive_count(v) + v->conf.tolerates >= v->n)
+		return true;
+	err_set(&v->recovery->err, -EAGAIN,
+		"%s: too many members failed while opening", v->label.name);
+	recover_fail(v, -EAGAIN);
+	return false;
 }
 
 void recover_content_committed(struct vlog *v)
@@ -342,14 +349,15 @@ bool recover_step(struct vlog *v)
 		recover_replay_step(v);
 		return true;
 	case COMMIT:
-		if (meta_stuck(v) || (meta_idle(v) && recover_too_few(v))) {
-			err_set(&rv->err, -EAGAIN,
-				"%s: too many members failed while opening",
-				v->label.name);
-			recover_fail(v, -EAGAIN);
-			return true;
-		}
-		return false;
+		if (!meta_idle(v))
+			return false;
+		if (!meta_stuck(v))
+			return !recover_enough(v);
+		err_set(&rv->err, -EAGAIN,
+			"%s: too many members failed while opening",
+			v->label.name);
+		recover_fail(v, -EAGAIN);
+		return true;
 	case OVER:
 		if (v->lios_out)
 			return false;
@@ -374,7 +382,8 @@ bool recover_again(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
-	if (recover_too_few(v) || rv->restarts++ > v->n)
+	if (member_alive_count(v) + v->conf.tolerates < v->n ||
+	    rv->restarts++ > v->n)
 		return false;
 	free(rv->zone);
 	free(rv->rec);

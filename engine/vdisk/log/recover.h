@@ -63,6 +63,8 @@ struct recovery {
 	struct scan_at at;
 	uint32_t window, window_len;
 	bool by_block; /* the window could not be read in one */
+	bool some_failed, retried;
+	bool probing; /* whether the member is still there */
 	uint32_t block;
 	uint32_t carry[FMT_COPIES_MAX]; /* of each copy */
 	uint8_t *tail[FMT_COPIES_MAX];
@@ -75,6 +77,10 @@ struct recovery {
 };
 
 void recover_fail(struct vlog *v, int code);
+/* As many members as it takes to know all that was acknowledged; if not, it
+ * has failed. None comes back while it lasts, so they were there all the time.
+ */
+bool recover_enough(struct vlog *v);
 /* From the start, without those lost since; false: too few, or too often. */
 bool recover_again(struct vlog *v);
 void recover_headers_step(struct vlog *v);

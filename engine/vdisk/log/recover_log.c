@@ -93,6 +93,41 @@ static int scan_begin(struct vlog *v)
 	return 0;
 }
 
+/*
+ * A sector that cannot be read says nothing of what stands beside it, and may
+ * be the one that was written when the power went. A member that is gone says
+ * nothing at all, and to go on as if what it holds did not exist would be to
+ * lose it. So where a read fails the label is asked for.
+ */
+static void probe(struct vlog *v, unsigned member)
+{
+	recover_read(v, member, FMT_LABEL_A, 0, FMT_BLOCK);
+	v->recovery->probing = true;
+}
+
+static void probed(struct vlog *v, unsigned member)
+{
+	v->recovery->probing = false;
+	if (v->recovery->now->batch.failed)
+		member_lost(v, member, -EIO);
+}
+
+/* Not read: once more; then, is the member still there? */
+static bool header_again(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	if (!rv->now->batch.failed || !v->member[rv->member].alive)
+		return false;
+	if (rv->retried)
+		probe(v, rv->member);
+	else
+		recover_read(v, rv->member, zone_slot_off(v, rv->slot), 0,
+			     FMT_BLOCK);
+	rv->retried = true;
+	return true;
+}
+
 void recover_headers_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
@@ -100,15 +135,20 @@ void recover_headers_step(struct vlog *v)
 
 	if (rv->waiting) {
 		rv->waiting = false;
-		rc = header_take(v);
+		if (rv->probing)
+			probed(v, rv->member);
+		else if (header_again(v))
+			return;
+		else
+			rc = header_take(v);
+		rv->retried = false;
 		rv->slot++;
 	}
-	if (rv->slot == v->label.zones) {
+	while (rv->member < v->n &&
+	       (rv->slot == v->label.zones || !v->member[rv->member].alive)) {
 		rv->slot = 0;
 		rv->member++;
 	}
-	while (rv->member < v->n && !v->member[rv->member].alive)
-		rv->member++;
 	if (!rc && rv->member < v->n) {
 		recover_read(v, rv->member, zone_slot_off(v, rv->slot), 0,
 			     FMT_BLOCK);
@@ -242,6 +282,10 @@ static bool scan_by_block(struct vlog *v)
 	struct recovery *rv = v->recovery;
 	const unsigned comp = scan_comp(v, &rv->at);
 
+	if (rv->probing) {
+		probed(v, comp);
+		return false;
+	}
 	if (!v->member[comp].alive) {
 		rv->by_block = false;
 		return false;
@@ -250,12 +294,15 @@ static bool scan_by_block(struct vlog *v)
 		if (!rv->now->batch.failed)
 			return false;
 		rv->by_block = true;
+		rv->some_failed = false;
 		rv->block = 0;
 		memset(rv->now->buf->data + CARRY, 0, rv->window_len);
 	} else {
-		if (rv->now->batch.failed)
+		if (rv->now->batch.failed) {
+			rv->some_failed = true;
 			memset(rv->now->buf->data + CARRY + rv->block, 0,
 			       FMT_BLOCK);
+		}
 		rv->block += FMT_BLOCK;
 	}
 	if (rv->block < rv->window_len) {
@@ -264,7 +311,10 @@ static bool scan_by_block(struct vlog *v)
 		return true;
 	}
 	rv->by_block = false;
-	return false;
+	if (!rv->some_failed)
+		return false;
+	probe(v, comp);
+	return true;
 }
 
 void recover_scan_step(struct vlog *v)
@@ -299,6 +349,8 @@ static void replay_begin(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 
+	if (!recover_enough(v))
+		return;
 	rv->lsn = v->durable + 1;
 	rv->end = rv->lsn;
 	while (rv->end - rv->lsn < rv->recs_room &&
@@ -438,7 +490,7 @@ void recover_replay_step(struct vlog *v)
 		}
 	}
 	if (rv->lsn == rv->end) {
-		if (recover_readers_idle(rv))
+		if (recover_readers_idle(rv) && recover_enough(v))
 			commit_begin(v);
 	} else if (!replay_read(v) && !recover_again(v)) {
 		err_set(&rv->err, -EAGAIN,
