@@ -1,47 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * A drive of the simulator: a durable image, and for each sector written since
- * the last flush the chain of what was written, the newest of which is read.
- *
- *   sector --> newest --> older --> older     volatile
- *     \------> durable
- *
- * A power cut leaves any of them, sector by sector, and may shear one. A handle
- * (bdev) is a connection: it dies when the drive goes or the owner crashes, and
- * never touches the drive again.
+ * A drive of the simulator: what it holds is media.c's; here is what may be
+ * asked of it and what becomes of that. A handle (bdev) is a connection: it
+ * dies when the drive goes or the owner crashes, and never touches the drive
+ * again.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/media.h"
 #include "tests/sim/oracle.h"
-
-struct version {
-	struct version *older;
-	uint64_t seq; /* order of landing */
-	uint8_t data[SIM_SECTOR];
-};
-
-/* A sector that does not durably hold what it should. */
-struct rot {
-	struct rot *next;
-	uint64_t sector;
-	uint8_t right[SIM_SECTOR];
-};
-
-enum { BAD = 1, SHORN };
-
-struct sim_media {
-	uint8_t *durable;
-	struct version **newest; /* by sector */
-	uint64_t *dirty;         /* sectors with a chain */
-	size_t dirties, dirty_room;
-	uint8_t *bad; /* by sector: reads fail */
-	struct version *spare;
-	struct rot *rot;
-	uint64_t seq;
-};
 
 struct handle {
 	struct bdev bdev;
@@ -59,352 +29,6 @@ struct flight {
 	bool stuck;
 };
 
-/* ---- the media ----------------------------------------------------------- */
-
-int sim_drive_init(struct sim_drive *d, struct sim *sim, unsigned index,
-		   uint64_t bytes)
-{
-	struct sim_media *m = calloc(1, sizeof(*m));
-
-	*d = (struct sim_drive) { .sim = sim,
-				  .index = index,
-				  .bytes = bytes,
-				  .slow = 1,
-				  .media = m };
-	m->durable = calloc(1, bytes);
-	m->newest = calloc(bytes / SIM_SECTOR, sizeof(struct version *));
-	m->bad = calloc(bytes / SIM_SECTOR, 1);
-	return m->durable && m->newest && m->bad ? 0 : -ENOMEM;
-}
-
-static struct version *version_get(struct sim_media *m)
-{
-	struct version *v = m->spare;
-
-	if (v)
-		m->spare = v->older;
-	else
-		v = malloc(sizeof(*v));
-	id_assert(v);
-	return v;
-}
-
-/* This one and all older ones. */
-static void versions_put(struct sim_media *m, struct version *v)
-{
-	while (v) {
-		struct version *older = v->older;
-
-		v->older = m->spare;
-		m->spare = v;
-		v = older;
-	}
-}
-
-static void chain_free(struct sim_media *m, uint64_t s)
-{
-	versions_put(m, m->newest[s]);
-	m->newest[s] = NULL;
-}
-
-static void dirty_all_free(struct sim_media *m)
-{
-	for (size_t i = 0; i < m->dirties; i++)
-		chain_free(m, m->dirty[i]);
-	m->dirties = 0;
-}
-
-static void rot_free(struct sim_drive *d)
-{
-	struct sim_media *m = d->media;
-
-	while (m->rot) {
-		struct rot *rot = m->rot;
-
-		m->rot = rot->next;
-		free(rot);
-	}
-	d->rotten = 0;
-}
-
-void sim_drive_fini(struct sim_drive *d)
-{
-	struct sim_media *m = d->media;
-
-	if (!m)
-		return;
-	dirty_all_free(m);
-	rot_free(d);
-	while (m->spare) {
-		struct version *v = m->spare;
-
-		m->spare = v->older;
-		free(v);
-	}
-	free(m->dirty);
-	free(m->durable);
-	free(m->newest);
-	free(m->bad);
-	free(m);
-	d->media = NULL;
-}
-
-static uint8_t *durable(struct sim_media *m, uint64_t s)
-{
-	return m->durable + s * SIM_SECTOR;
-}
-
-static const uint8_t *visible(struct sim_media *m, uint64_t s)
-{
-	return m->newest[s] ? m->newest[s]->data : durable(m, s);
-}
-
-static struct rot **rot_find(struct sim_media *m, uint64_t s)
-{
-	struct rot **at = &m->rot;
-
-	while (*at && (*at)->sector != s)
-		at = &(*at)->next;
-	return at;
-}
-
-/* Whatever was wrong with a sector is gone once it is durably written. */
-static void damage_clear(struct sim_drive *d, uint64_t s)
-{
-	struct sim_media *m = d->media;
-	struct rot **at, *rot;
-
-	d->bad -= m->bad[s] == BAD;
-	m->bad[s] = 0;
-	if (!d->rotten)
-		return;
-	at = rot_find(m, s);
-	rot = *at;
-	if (rot) {
-		*at = rot->next;
-		free(rot);
-		d->rotten--;
-	}
-}
-
-static void dirty_add(struct sim_media *m, uint64_t s)
-{
-	if (m->dirties == m->dirty_room) {
-		m->dirty_room = m->dirty_room ? 2 * m->dirty_room : 64;
-		m->dirty = realloc(m->dirty, m->dirty_room * sizeof(*m->dirty));
-		id_assert(m->dirty);
-	}
-	m->dirty[m->dirties++] = s;
-}
-
-/* data NULL: zeros */
-static void land(struct sim_drive *d, uint64_t s, const uint8_t *data)
-{
-	struct sim_media *m = d->media;
-	struct version *v = version_get(m);
-
-	if (data)
-		memcpy(v->data, data, SIM_SECTOR);
-	else
-		memset(v->data, 0, SIM_SECTOR);
-	v->seq = ++m->seq;
-	if (!m->newest[s])
-		dirty_add(m, s);
-	v->older = m->newest[s];
-	m->newest[s] = v;
-}
-
-static void durable_set(struct sim_drive *d, uint64_t s, const uint8_t *data)
-{
-	damage_clear(d, s);
-	if (data)
-		memcpy(durable(d->media, s), data, SIM_SECTOR);
-	else
-		memset(durable(d->media, s), 0, SIM_SECTOR);
-}
-
-/* The chain's newest of at most seq becomes durable. */
-static void sector_flush(struct sim_drive *d, uint64_t s, uint64_t seq)
-{
-	struct version **at = &d->media->newest[s];
-
-	while (*at && (*at)->seq > seq)
-		at = &(*at)->older;
-	if (*at)
-		durable_set(d, s, (*at)->data);
-	versions_put(d->media, *at);
-	*at = NULL;
-}
-
-static void dirty_sweep(struct sim_media *m)
-{
-	size_t keep = 0;
-
-	for (size_t i = 0; i < m->dirties; i++)
-		if (m->newest[m->dirty[i]])
-			m->dirty[keep++] = m->dirty[i];
-	m->dirties = keep;
-}
-
-static void media_flush(struct sim_drive *d, uint64_t seq)
-{
-	struct sim_media *m = d->media;
-
-	for (size_t i = 0; i < m->dirties; i++)
-		sector_flush(d, m->dirty[i], seq);
-	dirty_sweep(m);
-}
-
-/*
- * A sector that was being written when the power went: the one half new, the
- * other old, or unreadable, until it is written again. That was never
- * acknowledged, so it costs nothing of the budget. What is there already stays
- * whole where the same is written over it: a repair of what lies around.
- */
-static void sector_shear(struct sim_drive *d, uint64_t s)
-{
-	struct sim_media *m = d->media;
-	const struct version *v = m->newest[s];
-
-	if (m->bad[s] || (d->rotten && *rot_find(m, s)) ||
-	    !memcmp(v->data, durable(m, s), SIM_SECTOR))
-		return;
-	d->sim->stats.shorn++;
-	if (sim_below(d->sim, 3) == 0 &&
-	    !d->sim->client->ops->hot(d->sim->client, s * SIM_SECTOR, 1))
-		m->bad[s] = SHORN;
-	else
-		memcpy(durable(m, s), v->data, SIM_SECTOR / 2);
-	chain_free(m, s);
-}
-
-/* One or two, rather among the first: what stands there matters most. */
-static void media_shear(struct sim_drive *d)
-{
-	struct sim_media *m = d->media;
-	uint64_t first = 0;
-
-	if (!d->sim->client->promise.checksums || !m->dirties ||
-	    sim_below(d->sim, 2))
-		return;
-	for (size_t i = 1; i < m->dirties; i++)
-		if (m->dirty[i] < m->dirty[first])
-			first = i;
-	if (sim_below(d->sim, 2))
-		sector_shear(d, m->dirty[first]);
-	first = sim_below(d->sim, m->dirties);
-	if (m->newest[m->dirty[first]])
-		sector_shear(d, m->dirty[first]);
-}
-
-/*
- * What is not durable is any of its versions from now on, and that durably.
- * kind 0: all of it is lost; 1: none; 2: each sector by itself.
- */
-static void media_cut(struct sim_drive *d)
-{
-	struct sim_media *m = d->media;
-	const unsigned kind = (unsigned)sim_below(d->sim, 4);
-
-	for (size_t i = 0; i < m->dirties; i++) {
-		const uint64_t s = m->dirty[i];
-		unsigned depth = 0, pick;
-		struct version *v;
-
-		for (v = m->newest[s]; v; v = v->older)
-			depth++;
-		pick = kind == 0   ? depth
-		       : kind == 1 ? 0
-				   : (unsigned)sim_below(d->sim, depth + 1);
-		v = m->newest[s];
-		while (v && pick--)
-			v = v->older;
-		if (v)
-			durable_set(d, s, v->data);
-		chain_free(m, s);
-	}
-	m->dirties = 0;
-}
-
-static void power_cut(struct sim_drive *d)
-{
-	media_shear(d);
-	media_cut(d);
-}
-
-/* ---- damage -------------------------------------------------------------- */
-
-/* Makes a sector hold data though it should hold what is seen there. */
-static void sector_rot(struct sim_drive *d, uint64_t s, const uint8_t *right,
-		       const uint8_t *data)
-{
-	struct sim_media *m = d->media;
-	struct rot *rot = *rot_find(m, s);
-
-	if (!rot) {
-		rot = calloc(1, sizeof(*rot));
-		id_assert(rot);
-		rot->sector = s;
-		rot->next = m->rot;
-		m->rot = rot;
-		d->rotten++;
-	}
-	memcpy(rot->right, right, SIM_SECTOR);
-	if (m->newest[s]) {
-		chain_free(m, s);
-		dirty_sweep(m);
-	}
-	memmove(durable(m, s), data, SIM_SECTOR);
-}
-
-void sim_drive_damage(struct sim_drive *d, struct sim_range range, bool rot)
-{
-	struct sim_media *m = d->media;
-	uint8_t rubbish[SIM_SECTOR], right[SIM_SECTOR];
-
-	for (uint64_t s = range.off / SIM_SECTOR;
-	     s < (range.off + range.len) / SIM_SECTOR; s++) {
-		if (!rot) {
-			d->bad += m->bad[s] != BAD;
-			m->bad[s] = BAD;
-			continue;
-		}
-		memcpy(right, visible(m, s), SIM_SECTOR);
-		memcpy(rubbish, right, SIM_SECTOR);
-		rubbish[sim_below(d->sim, SIM_SECTOR)] ^=
-			(uint8_t)(1 + sim_below(d->sim, 255));
-		if (!*rot_find(m, s))
-			sector_rot(d, s, right, rubbish);
-	}
-}
-
-void sim_drive_heal(struct sim_drive *d)
-{
-	struct sim_media *m = d->media;
-
-	if (d->bad)
-		memset(m->bad, 0, d->bytes / SIM_SECTOR);
-	d->bad = 0;
-	for (struct rot *rot = m->rot; rot; rot = rot->next)
-		memcpy(durable(m, rot->sector), rot->right, SIM_SECTOR);
-	rot_free(d);
-}
-
-void sim_drive_peek(struct sim_drive *d, uint64_t off, uint8_t *buf,
-		    uint32_t len)
-{
-	for (uint32_t i = 0; i < len / SIM_SECTOR; i++)
-		memcpy(buf + i * SIM_SECTOR,
-		       visible(d->media, off / SIM_SECTOR + i), SIM_SECTOR);
-}
-
-void sim_drive_wipe(struct sim_drive *d)
-{
-	sim_drive_heal(d);
-	dirty_all_free(d->media);
-	memset(d->media->durable, 0, d->bytes);
-}
-
 /* ---- one I/O ------------------------------------------------------------- */
 
 static const uint8_t *io_sector(const struct io *io, uint64_t i)
@@ -418,7 +42,8 @@ static void write_land(struct sim_drive *d, const struct io *io,
 {
 	for (uint64_t i = 0; i < io->len / SIM_SECTOR; i++)
 		if (percent == 100 || sim_below(d->sim, 100) < percent)
-			land(d, io->off / SIM_SECTOR + i, io_sector(io, i));
+			media_land(d, io->off / SIM_SECTOR + i,
+				   io_sector(io, i));
 }
 
 static void write_durable(struct sim_drive *d, const struct io *io)
@@ -430,11 +55,11 @@ static void write_durable(struct sim_drive *d, const struct io *io)
 		const uint64_t s = io->off / SIM_SECTOR + i;
 
 		sweep |= m->newest[s] != NULL;
-		chain_free(m, s);
-		durable_set(d, s, io_sector(io, i));
+		media_forget(m, s);
+		media_set(d, s, io_sector(io, i));
 	}
 	if (sweep)
-		dirty_sweep(m);
+		media_sweep(m);
 }
 
 /* Acknowledged, and not there; or there, at another place. */
@@ -445,16 +70,27 @@ static void write_astray(struct sim_drive *d, const struct io *io, bool lost)
 	const uint64_t from = io->off / SIM_SECTOR;
 	uint8_t old[SIM_SECTOR];
 
+	media_damage_tell(d, io->off);
+	if (!lost && c->promise.checksums) {
+		/* Rather onto something of use, and as it is laid out. */
+		if (sim_below(d->sim, 2))
+			to = sim_drive_recent(d);
+		if (sim_below(d->sim, 4) == 0)
+			to = sim_below(d->sim, 32);
+		to = to / 8 * 8;
+		media_damage_tell(d, to * SIM_SECTOR);
+	}
 	if (!c->promise.checksums) /* stays near, within what is checked */
 		to = from ^ (uint64_t)(16 + sim_below(d->sim, 2) * 16);
 	for (uint64_t i = 0; i < io->len / SIM_SECTOR; i++) {
 		if (!lost && to + i < d->bytes / SIM_SECTOR &&
 		    c->ops->damage_ok(c, (to + i) * SIM_SECTOR, true)) {
-			memcpy(old, visible(d->media, to + i), SIM_SECTOR);
-			sector_rot(d, to + i, old, io_sector(io, i));
+			memcpy(old, media_visible(d->media, to + i),
+			       SIM_SECTOR);
+			media_rot(d, to + i, old, io_sector(io, i));
 		}
-		memcpy(old, visible(d->media, from + i), SIM_SECTOR);
-		sector_rot(d, from + i, io_sector(io, i), old);
+		memcpy(old, media_visible(d->media, from + i), SIM_SECTOR);
+		media_rot(d, from + i, io_sector(io, i), old);
 	}
 }
 
@@ -492,7 +128,7 @@ static int once_do(struct sim_drive *d, const struct io *io)
 
 	d->once = SIM_ONCE_NONE;
 	d->struck = true;
-	d->sim->stats.onces++;
+	d->sim->stats.once[once]++;
 	sim_note(d->sim, "drive %u: %s at %llu+%u", d->index, once_name[once],
 		 (unsigned long long)io->off, io->len);
 	switch (once) {
@@ -529,7 +165,7 @@ static int drive_read(struct sim_drive *d, const struct io *io)
 			return -EIO;
 		}
 		memcpy((uint8_t *)io->buf + i * SIM_SECTOR,
-		       visible(m, first + i), SIM_SECTOR);
+		       media_visible(m, first + i), SIM_SECTOR);
 	}
 	return 0;
 }
@@ -578,10 +214,15 @@ static void flight_end(struct timer *timer)
 	bdev_complete(io, rc);
 }
 
-static uint64_t latency_ns(struct sim_drive *d)
+static uint64_t latency_ns(struct sim_drive *d, enum bdev_op op)
 {
-	const double mean = (double)d->sim->profile->latency_ns * d->slow;
+	double mean = (double)d->sim->profile->latency_ns * d->slow;
 
+	/* Some reads are still under way when all else has moved on; but not
+	 * for so long that their drive is given up. */
+	if (op == BDEV_READ && d->slow <= 10 &&
+	    d->sim->client->promise.checksums && sim_below(d->sim, 48) == 0)
+		mean *= 40;
 	return (uint64_t)(mean * (0.2 - log(rng_unit(&d->sim->rng)))) + 1;
 }
 
@@ -599,6 +240,7 @@ static void handle_submit(struct bdev *bdev, struct io *io)
 	f->timer.fn = flight_end;
 	if (d && d->once == SIM_STUCK) {
 		d->once = SIM_ONCE_NONE;
+		d->sim->stats.once[SIM_STUCK]++;
 		f->stuck = true;
 		sim_note(d->sim, "drive %u: stuck at %llu+%u", d->index,
 			 (unsigned long long)io->off, io->len);
@@ -610,7 +252,8 @@ static void handle_submit(struct bdev *bdev, struct io *io)
 	if (d && io->op == BDEV_WRITE && !d->once && sim_chance(d->sim, 4096))
 		write_land(d, io, 50);
 	timer_arm(bdev->reactor, &f->timer,
-		  reactor_now(bdev->reactor) + (d ? latency_ns(d) : 1000));
+		  reactor_now(bdev->reactor) +
+			  (d ? latency_ns(d, (enum bdev_op)io->op) : 1000));
 }
 
 static void handle_close(struct bdev *bdev)
@@ -664,6 +307,59 @@ int sim_drive_open(struct sim_drive *d, struct bdev **bdev)
 	return 0;
 }
 
+/* ---- writes that outlive their connection (planted) -----------------------
+ */
+
+bool sim_ghosts;
+
+struct ghost {
+	struct timer timer;
+	struct ghost *next;
+	struct sim_drive *drive;
+	uint64_t sector;
+	uint32_t sectors;
+	uint8_t data[];
+};
+
+void sim_ghost_free(struct ghost *g)
+{
+	struct ghost **at = &g->drive->ghosts;
+
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	timer_cancel(g->drive->sim->r, &g->timer);
+	free(g);
+}
+
+static void ghost_lands(struct timer *timer)
+{
+	struct ghost *g = container_of(timer, struct ghost, timer);
+
+	sim_note(g->drive->sim, "drive %u: a late write lands at sector %llu",
+		 g->drive->index, (unsigned long long)g->sector);
+	g->drive->sim->stats.ghosts++;
+	for (uint32_t i = 0; i < g->sectors; i++)
+		media_land(g->drive, g->sector + i, g->data + i * SIM_SECTOR);
+	sim_ghost_free(g);
+}
+
+static void ghost_leave(struct sim_drive *d, const struct io *io)
+{
+	struct ghost *g = malloc(sizeof(*g) + io->len);
+
+	id_assert(g);
+	*g = (struct ghost) { .timer = { .fn = ghost_lands },
+			      .next = d->ghosts,
+			      .drive = d,
+			      .sector = io->off / SIM_SECTOR,
+			      .sectors = io->len / SIM_SECTOR };
+	memcpy(g->data, io->buf, io->len);
+	d->ghosts = g;
+	timer_arm(d->sim->r, &g->timer,
+		  reactor_now(d->sim->r) + sim_below(d->sim, 20 * MSEC_NS));
+}
+
 /* In flight on a handle that dies: each sector may have landed. */
 static void handle_kill(struct handle *h)
 {
@@ -677,6 +373,8 @@ static void handle_kill(struct handle *h)
 
 		if (io->op == BDEV_WRITE || io->op == BDEV_TRIM)
 			write_land(d, io, (unsigned)sim_below(d->sim, 3) * 50);
+		if (sim_ghosts && io->op == BDEV_WRITE)
+			ghost_leave(d, io);
 		f->stuck = false;
 		timer_arm(r, &f->timer,
 			  reactor_now(r) + sim_below(d->sim, 200000));
@@ -700,7 +398,7 @@ void sim_drive_leave(struct sim_drive *d, bool power)
 	d->once = SIM_ONCE_NONE;
 	drive_kill(d);
 	if (power)
-		power_cut(d);
+		media_power_cut(d);
 }
 
 void sim_drive_return(struct sim_drive *d)
@@ -720,7 +418,7 @@ void sim_drive_crash(struct sim_drive *d, bool power)
 	d->handle = NULL;
 	d->hurt = false;
 	if (power && !d->away)
-		power_cut(d);
+		media_power_cut(d);
 }
 
 bool sim_drive_stuck(const struct sim_drive *d)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/vdisk/label.h"
+#include "engine/vdisk/mutation.h"
 #include "tests/sim/sim.h"
 
 #define LABELS_BYTES 16384u /* both copies */
@@ -608,6 +609,16 @@ static void inplace_check(struct sim_client *c)
 	}
 }
 
+static const char *inplace_fault(unsigned i)
+{
+	return i < MUTATIONS ? mutation_name[i] : NULL;
+}
+
+static void inplace_plant(unsigned i)
+{
+	mutation = (enum mutation)i;
+}
+
 const struct sim_client_ops sim_inplace_ops = {
 	.name = "inplace",
 	.make = inplace_make,
@@ -627,4 +638,6 @@ const struct sim_client_ops sim_inplace_ops = {
 	.rested = inplace_rested,
 	.check = inplace_check,
 	.describe = inplace_describe,
+	.fault = inplace_fault,
+	.plant = inplace_plant,
 };

@@ -6,7 +6,14 @@
  * go, rot or crash at any time within the budget.
  *
  * Every member is of use until it fails a write; then the vDisk gives it up,
- * and management gives it back as soon as its drive opens.
+ * and management gives it back as soon as its drive opens, or an empty one in
+ * its place. After a crash in between either may be the member. There is
+ * nothing to resync, so what counts against the budget is what is away or
+ * damaged just now, with one exception: a superblock that was damaged is not
+ * made good by being written over, as it says less from then on than it did;
+ * the next content that is committed makes up for it.
+ *
+ * What is written lies in chunks far apart: many leaves of the map, few bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,23 +25,33 @@
 
 #define DROP_TURNS_MAX 400000u
 #define FRONT_BYTES 16384u /* labels and superblocks */
+#define SPARES 2u
+#define CRASH_FACTOR 4u /* a crash costs little here */
 
 struct logstruct {
 	struct sim_client c;
 	struct vlog_spec spec;
-	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
-	unsigned n, m;
+	struct vdisk_slot slot[VDISK_MEMBERS_MAX]; /* by drive */
+	unsigned n, m;                     /* members; of them that may go */
+	unsigned drive[VDISK_MEMBERS_MAX]; /* by member */
+	uint32_t members; /* drives that are, or may be, members */
+	uint32_t exposed; /* of them that do not hold yet what they should */
+	int replacing;    /* member, -1: none */
 	struct bdev *vdisk;
 	bool opening, closing, returning;
 	uint64_t return_ns; /* not before */
 	uint32_t last_sick;
+	uint32_t front;     /* superblocks damaged, not yet made up for */
+	uint32_t front_new; /* of them, since it began to open */
+	uint64_t front_until[VDISK_MEMBERS_MAX]; /* checkpoints */
 };
 
 static const struct {
 	unsigned k, m, spare;
 } shapes[] = {
 	{ 1, 1, 0 }, { 2, 1, 0 }, { 2, 1, 1 }, { 4, 1, 0 }, { 4, 1, 1 },
-	{ 1, 2, 0 }, { 4, 2, 0 }, { 4, 2, 1 }, { 1, 3, 0 }, { 2, 2, 0 }
+	{ 1, 2, 0 }, { 4, 2, 0 }, { 4, 2, 1 }, { 1, 3, 0 }, { 2, 2, 0 },
+	{ 1, 1, 1 }, { 2, 0, 0 }, { 3, 0, 1 },
 };
 
 static struct logstruct *log_of(struct sim_client *c)
@@ -42,7 +59,8 @@ static struct logstruct *log_of(struct sim_client *c)
 	return container_of(c, struct logstruct, c);
 }
 
-static void tune_pick(struct sim *sim, struct vlog_spec *spec, unsigned n)
+static void tune_pick(struct sim *sim, uint64_t bytes, struct vlog_spec *spec,
+		      unsigned n)
 {
 	struct vlog_tune *t = &spec->tune;
 	const unsigned k = spec->policy.k, m = spec->policy.m;
@@ -57,15 +75,37 @@ static void tune_pick(struct sim *sim, struct vlog_spec *spec, unsigned n)
 		t->buffer_bytes = 128 << 10;
 	/* Fits even while k' is 1: all live, the buffer, and what is open. */
 	chunk = (uint64_t)(t->unit_bytes - 8192) * t->stripes;
-	worst = (spec->size_bytes + 2 * t->buffer_bytes) / chunk + 4;
+	worst = (bytes + 2 * t->buffer_bytes) / chunk + 4;
 	t->slots = (uint32_t)(worst * (1 + m) / (n - m) + 10);
+}
+
+/* Chunks apart, so that the map has many leaves; sizes are never round. */
+static void size_pick(struct sim *sim, struct sim_client *c)
+{
+	static const uint64_t strides[] = { 300, 512, 700 };
+
+	c->bytes = sim->profile->vdisk_bytes / SIM_BLOCK * SIM_BLOCK;
+	c->bytes -= sim_below(sim, 8) * SIM_BLOCK;
+	if (sim_below(sim, 4) == 0)
+		return;
+	c->chunk_bytes = SIM_BLOCK << (2 + sim_below(sim, 4));
+	c->stride_bytes = strides[sim_below(sim, 3)] * SIM_BLOCK;
+}
+
+/* Of the vDisk, with what is never written. */
+static uint64_t size_bytes(const struct sim_client *c)
+{
+	if (!c->chunk_bytes)
+		return c->bytes;
+	return (c->bytes / c->chunk_bytes + 1) * c->stride_bytes;
 }
 
 static struct sim_client *log_make(struct sim *sim)
 {
 	struct logstruct *ls = calloc(1, sizeof(*ls));
 	struct sim_client *c = &ls->c;
-	const size_t s = sim_below(sim, array_len(shapes));
+	const size_t s =
+		sim_below(sim, array_len(shapes) - (sim_below(sim, 4) ? 2 : 0));
 	unsigned n;
 
 	id_assert(ls);
@@ -82,12 +122,18 @@ static struct sim_client *log_make(struct sim *sim)
 					    .trim = true,
 					    .failsafe = true };
 	c->io_bytes = SIM_BLOCK;
-	c->bytes = sim->profile->vdisk_bytes / SIM_BLOCK * SIM_BLOCK;
-	c->drives = ls->n;
+	c->crash_factor = sim->profile->crash < 200 ? CRASH_FACTOR : 1;
+	size_pick(sim, c);
+	c->drives = ls->n + SPARES;
+	ls->replacing = -1;
+	for (unsigned i = 0; i < ls->n; i++) {
+		ls->drive[i] = i;
+		ls->members |= 1u << i;
+	}
 	ls->spec = (struct vlog_spec) {
 		.cluster = "lab",
 		.name = "v",
-		.size_bytes = c->bytes,
+		.size_bytes = size_bytes(c),
 		.policy = { .raid = RAID_5,
 			    .k = (uint8_t)shapes[s].k,
 			    .m = (uint8_t)shapes[s].m },
@@ -95,13 +141,12 @@ static struct sim_client *log_make(struct sim *sim)
 		.slot = ls->slot,
 		.slots = ls->n,
 	};
-	tune_pick(sim, &ls->spec, ls->n);
+	tune_pick(sim, c->bytes, &ls->spec, ls->n);
+	c->full = sim_below(sim, 10) == 0;
+	if (c->full)
+		ls->spec.tune.slots = ls->spec.tune.slots * 2 / 3;
 	c->drive_bytes = vlog_member_bytes(&ls->spec);
 	id_assert(c->drive_bytes);
-#ifdef IODECK_MUTATIONS
-	if (getenv("LOG_FAULT"))
-		vlog_mut = (enum vlog_mut)atoi(getenv("LOG_FAULT"));
-#endif
 	return c;
 }
 
@@ -114,9 +159,11 @@ static void log_describe(struct sim_client *c, char *buf, size_t len)
 {
 	const struct logstruct *ls = log_of(c);
 
-	snprintf(buf, len, "log %u+%u on %u, unit %u, %llu KiB",
+	snprintf(buf, len, "log %u+%u on %u, unit %u, %llu KiB%s%s",
 		 ls->spec.policy.k, ls->m, ls->n, ls->spec.tune.unit_bytes,
-		 (unsigned long long)(c->bytes / KIB));
+		 (unsigned long long)(c->bytes / KIB),
+		 c->full ? ", may be full" : "",
+		 c->sim->stats.beyond ? ", beyond the budget" : "");
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -128,24 +175,43 @@ static void component_closed(void *arg)
 
 static void components_close(struct logstruct *ls)
 {
-	for (unsigned i = 0; i < ls->n; i++)
+	for (unsigned i = 0; i < ls->c.drives; i++)
 		if (ls->slot[i].bdev)
 			bdev_close(ls->slot[i].bdev, component_closed, NULL);
 }
 
-static void components_open(struct logstruct *ls)
+static void component_name(struct vdisk_slot *s, unsigned i)
 {
-	for (unsigned i = 0; i < ls->n; i++) {
+	snprintf(s->domain, sizeof(s->domain), "f%u", i);
+	snprintf(s->drive, sizeof(s->drive), "d%u", i);
+	snprintf(s->component, sizeof(s->component), "c%u", i);
+}
+
+static void components_open(struct logstruct *ls, unsigned drives)
+{
+	memset(ls->slot, 0, sizeof(ls->slot));
+	for (unsigned i = 0; i < drives; i++) {
 		struct vdisk_slot *s = &ls->slot[i];
 
-		memset(s, 0, sizeof(*s));
 		if (sim_drive_open(&ls->c.sim->drive[i], &s->bdev))
 			s->bdev = NULL;
 		if (!s->bdev)
 			ls->last_sick |= 1u << i;
-		snprintf(s->domain, sizeof(s->domain), "f%u", i);
-		snprintf(s->drive, sizeof(s->drive), "d%u", i);
-		snprintf(s->component, sizeof(s->component), "c%u", i);
+		component_name(s, i);
+	}
+}
+
+/* Which drives they are. */
+static void members_learn(struct logstruct *ls)
+{
+	struct vlog_info info;
+
+	vlog_info(ls->vdisk, &info);
+	ls->members = 0;
+	for (unsigned i = 0; i < ls->n; i++) {
+		ls->drive[i] =
+			(unsigned)strtoul(info.slot[i].drive + 1, NULL, 10);
+		ls->members |= 1u << ls->drive[i];
 	}
 }
 
@@ -159,13 +225,25 @@ static void opened(int result, const struct err *err, struct bdev *vdisk,
 	ls->vdisk = vdisk;
 	if (result)
 		components_close(ls);
-	if (sim->phase != SIM_OPENING)
-		return;
-	if (result == -EAGAIN) { /* too few just then: once more, later */
-		sim_note(sim, "not yet: %s", err->text);
+	if (sim->phase == SIM_NEW && result) { /* created in vain */
+		sim_note(sim, "none: %s", err->text);
 		sim->phase = SIM_DOWN;
 		return;
 	}
+	if (sim->phase != SIM_OPENING && sim->phase != SIM_NEW)
+		return;
+	/* Too few just then, or none at all: once more, later. */
+	if (result == -EAGAIN ||
+	    (sim->forgive && (result == -ENOENT || result == -EIO))) {
+		sim_note(sim, "not yet: %s", err->text);
+		sim_refused(sim);
+		return;
+	}
+	ls->front &= ls->front_new;
+	for (unsigned i = 0; i < ls->c.drives; i++)
+		ls->front_until[i] = 2;
+	if (vdisk)
+		members_learn(ls);
 	sim_up(sim, vdisk, err);
 }
 
@@ -173,7 +251,7 @@ static void log_create(struct sim_client *c)
 {
 	struct logstruct *ls = log_of(c);
 
-	components_open(ls);
+	components_open(ls, ls->n);
 	ls->opening = true;
 	vlog_create(c->sim->r, &ls->spec, opened, ls);
 }
@@ -190,9 +268,11 @@ static void log_open(struct sim_client *c)
 		c->sim->phase = SIM_DOWN;
 		return;
 	}
-	components_open(ls);
+	components_open(ls, c->drives);
 	spec.slot = ls->slot;
+	spec.slots = c->drives;
 	ls->opening = true;
+	ls->front_new = 0;
 	vlog_open(c->sim->r, &spec, opened, ls);
 }
 
@@ -215,6 +295,12 @@ static void log_close(struct sim_client *c)
 	bdev_close(ls->vdisk, closed, ls);
 }
 
+/* Whether or not there is one: labels as far as they were written. */
+static void log_open_half(struct sim_client *c)
+{
+	log_open(c);
+}
+
 static void log_drop(struct sim_client *c)
 {
 	struct logstruct *ls = log_of(c);
@@ -228,6 +314,7 @@ static void log_drop(struct sim_client *c)
 		sim_turn(c->sim);
 	}
 	id_assert(!ls->returning);
+	ls->last_sick = ls->exposed;
 }
 
 /* ---- management ---------------------------------------------------------- */
@@ -243,24 +330,86 @@ static void returned(int result, const struct err *err, struct bdev *vdisk,
 		ls->return_ns = reactor_now(ls->c.sim->r) + MSEC_NS;
 	sim_note(ls->c.sim, "return: %s", result ? err->text : "done");
 	ls->c.sim->stats.rebuilds += !result;
+	ls->c.sim->stats.moves += !result && ls->replacing >= 0;
+	if (ls->vdisk && !ls->closing) {
+		ls->replacing = -1;
+		members_learn(ls);
+	}
 }
+
+static bool log_tolerates(struct sim_client *c, uint32_t mask);
+
+/* A drive nobody uses; -1: none. */
+static int spare_find(struct logstruct *ls)
+{
+	for (unsigned i = 0; i < ls->c.drives; i++) {
+		const struct sim_drive *d = &ls->c.sim->drive[i];
+
+		if (!(ls->members & 1u << i) && !d->away && !d->handle &&
+		    !d->once)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* False: there is no other. */
+static bool member_replace(struct logstruct *ls, unsigned member)
+{
+	const int i = spare_find(ls);
+	const uint32_t gone =
+		sim_budget_used(ls->c.sim) | 1u << ls->drive[member];
+	struct vdisk_slot slot = { 0 };
+
+	/* What the old one held is gone for good. */
+	if (i < 0 || ls->c.sim->forgive || !log_tolerates(&ls->c, gone))
+		return false;
+	sim_drive_wipe(&ls->c.sim->drive[i]);
+	ls->front &= ~(1u << i);
+	id_assert(!sim_drive_open(&ls->c.sim->drive[i], &slot.bdev));
+	component_name(&slot, (unsigned)i);
+	sim_note(ls->c.sim, "drive %d for %u, member %u", i, ls->drive[member],
+		 member);
+	ls->members |= 1u << i;
+	ls->exposed |= 1u << i;
+	ls->replacing = (int)member;
+	ls->returning = true;
+	vlog_replace(ls->vdisk, member, &slot, returned, ls);
+	return true;
+}
+
+static void log_check(struct sim_client *c);
 
 static void log_tick(struct sim_client *c, bool calm)
 {
 	struct logstruct *ls = log_of(c);
 	struct vlog_info info;
 
+	if (!calm && sim_below(c->sim, 64) == 0)
+		log_check(c);
 	vlog_info(ls->vdisk, &info);
-	if (info.state == VDISK_FAILED)
-		sim_violation(c->sim, "the vDisk has failed: %s", info.reason);
+	if (info.state == VDISK_FAILED) {
+		if (!c->sim->forgive)
+			sim_violation(c->sim, "the vDisk has failed: %s",
+				      info.reason);
+		if (calm || sim_below(c->sim, 32) == 0)
+			sim_stopped(c->sim);
+		return;
+	}
+	for (unsigned i = 0; i < c->drives; i++)
+		if (info.checkpoints >= ls->front_until[i])
+			ls->front &= ~(1u << i);
 	if (ls->returning || reactor_now(c->sim->r) < ls->return_ns ||
 	    (!calm && sim_below(c->sim, 8)))
 		return;
 	for (unsigned i = 0; i < ls->n; i++) {
 		struct bdev *bdev;
 
-		if (info.slot[i].bdev ||
-		    sim_drive_open(&c->sim->drive[i], &bdev))
+		if (info.slot[i].bdev)
+			continue;
+		if (!calm && sim_below(c->sim, 12) == 0 &&
+		    member_replace(ls, i))
+			return;
+		if (sim_drive_open(&c->sim->drive[ls->drive[i]], &bdev))
 			continue;
 		sim_note(c->sim, "giving back %u", i);
 		ls->returning = true;
@@ -280,26 +429,47 @@ static uint32_t log_sick(struct sim_client *c)
 	uint32_t stuck = 0;
 
 	/* What is stuck is given up after a time. */
-	for (unsigned i = 0; i < ls->n; i++)
+	for (unsigned i = 0; i < c->drives; i++)
 		if (sim_drive_stuck(&c->sim->drive[i]))
 			stuck |= 1u << i;
 	if (!ls->vdisk || ls->closing) {
-		for (unsigned i = 0; i < ls->n; i++)
+		for (unsigned i = 0; i < c->drives; i++)
 			if (c->sim->drive[i].struck)
 				ls->last_sick |= 1u << i;
-		return ls->last_sick | stuck;
+		return ls->last_sick | stuck | ls->front;
 	}
 	vlog_info(ls->vdisk, &info);
 	ls->last_sick = stuck;
-	for (unsigned i = 0; i < ls->n; i++)
+	if (ls->replacing < 0)
+		ls->exposed = 0;
+	for (unsigned i = 0; i < ls->n; i++) {
+		if (info.slot[i].state == MEMBER_REBUILDING)
+			ls->exposed |= 1u << ls->drive[i];
 		if (info.slot[i].state != MEMBER_OK)
-			ls->last_sick |= 1u << i;
-	return ls->last_sick;
+			ls->last_sick |= 1u << ls->drive[i];
+	}
+	return ls->last_sick | ls->front | ls->exposed;
+}
+
+static void log_damaged(struct sim_client *c, unsigned drive, uint64_t off)
+{
+	struct logstruct *ls = log_of(c);
+	struct vlog_info info = { 0 };
+
+	if (off >= FRONT_BYTES)
+		return;
+	ls->front |= 1u << drive;
+	ls->front_new |= 1u << drive;
+	if (ls->vdisk)
+		vlog_info(ls->vdisk, &info);
+	ls->front_until[drive] = info.checkpoints + 2;
 }
 
 static bool log_tolerates(struct sim_client *c, uint32_t mask)
 {
-	return (unsigned)__builtin_popcount(mask) <= log_of(c)->m;
+	const struct logstruct *ls = log_of(c);
+
+	return (unsigned)__builtin_popcount(mask & ls->members) <= ls->m;
 }
 
 static bool log_crash_ok(struct sim_client *c)
@@ -310,8 +480,8 @@ static bool log_crash_ok(struct sim_client *c)
 
 static void log_crashed(struct sim_client *c, bool busy)
 {
+	(void)c;
 	(void)busy;
-	log_sick(c);
 }
 
 static bool log_fragile(struct sim_client *c)
@@ -352,6 +522,30 @@ static void log_check(struct sim_client *c)
 		sim_violation(c->sim, "invariant: %s", err.text);
 }
 
+static uint64_t log_repairs(struct sim_client *c)
+{
+	struct vlog_info info;
+
+	vlog_info(log_of(c)->vdisk, &info);
+	return info.reads_repaired;
+}
+
+static const char *log_fault(unsigned i)
+{
+#define NAME(name, text) #text,
+	static const char *const names[] = { VLOG_MUT_LIST(NAME) "ghost" };
+
+	return i && i <= array_len(names) ? names[i - 1] : NULL;
+}
+
+static void log_plant(unsigned i)
+{
+	if (i < MUT_COUNT)
+		vlog_mut = (enum vlog_mut)i;
+	else
+		sim_ghosts = true;
+}
+
 const struct sim_client_ops sim_log_ops = {
 	.name = "log",
 	.make = log_make,
@@ -368,7 +562,12 @@ const struct sim_client_ops sim_log_ops = {
 	.fragile = log_fragile,
 	.hot = log_hot,
 	.damage_ok = log_damage_ok,
+	.damaged = log_damaged,
+	.open_half = log_open_half,
 	.rested = log_rested,
 	.check = log_check,
 	.describe = log_describe,
+	.repairs = log_repairs,
+	.fault = log_fault,
+	.plant = log_plant,
 };

@@ -14,16 +14,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/vdisk/mutation.h"
 #include "tests/sim/sim.h"
 
 #define SEED_SECONDS_MAX 300
+#define LAYOUTS 2
 
-static const struct sim_client_ops *const layouts[] = { &sim_inplace_ops,
-							&sim_log_ops };
+static const struct sim_client_ops *const layouts[LAYOUTS] = {
+	&sim_inplace_ops,
+	&sim_log_ops,
+};
 
 struct options {
-	const struct sim_client_ops *layout;
+	const struct sim_client_ops *layout; /* NULL: each seed in each */
+	const char *mutation;
 	const struct sim_profile *profile; /* NULL: by seed */
 	uint64_t first, last;
 	double hours;
@@ -34,7 +37,8 @@ struct options {
 /* What the parent knows of the child's work. */
 struct shared {
 	uint64_t seed;
-	struct sim_stats stats;
+	unsigned layout; /* of it, under way */
+	struct sim_stats stats[LAYOUTS];
 };
 
 static const char usage[] =
@@ -42,22 +46,46 @@ static const char usage[] =
 	"           [--seeds FIRST-LAST | --seed N [-v] | --hours N]\n"
 	"           [--expect-violation] [--list]\n";
 
+static bool profile_is_for(const struct sim_profile *p,
+			   const struct sim_client_ops *layout)
+{
+	return !p->only || !strcmp(p->only, layout->name);
+}
+
 static const struct sim_profile *profile_of(const struct options *o,
+					    const struct sim_client_ops *layout,
 					    uint64_t seed)
 {
-	unsigned count = 0;
+	unsigned count = 0, turn;
 
 	if (o->profile)
 		return o->profile;
-	while (sim_profiles[count].name)
-		count++;
-	return &sim_profiles[seed % count];
+	for (unsigned i = 0; sim_profiles[i].name; i++)
+		count += profile_is_for(&sim_profiles[i], layout);
+	turn = (unsigned)(seed % count);
+	for (unsigned i = 0;; i++)
+		if (profile_is_for(&sim_profiles[i], layout) && !turn--)
+			return &sim_profiles[i];
 }
 
-static void run_seed(const struct options *o, uint64_t seed,
-		     struct sim_stats *stats)
+static bool layout_is_wanted(const struct options *o, unsigned i)
 {
-	sim_run(o->layout, profile_of(o, seed), seed, o->verbose, stats);
+	if (o->profile && !profile_is_for(o->profile, layouts[i]))
+		return false;
+	return !o->layout || o->layout == layouts[i];
+}
+
+static void run_seed(const struct options *o, struct shared *sh)
+{
+	for (; sh->layout < LAYOUTS; sh->layout++) {
+		const struct sim_client_ops *layout = layouts[sh->layout];
+
+		if (!layout_is_wanted(o, sh->layout))
+			continue;
+		alarm(SEED_SECONDS_MAX);
+		sim_run(layout, profile_of(o, layout, sh->seed), sh->seed,
+			o->verbose, &sh->stats[sh->layout]);
+	}
 }
 
 /* In a child: from seed on; returns the child's status. */
@@ -78,8 +106,8 @@ static int run_child(const struct options *o, struct shared *sh,
 		return status;
 	}
 	for (; sh->seed <= o->last; sh->seed++) {
-		alarm(SEED_SECONDS_MAX);
-		run_seed(o, sh->seed, &sh->stats);
+		run_seed(o, sh);
+		sh->layout = 0;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (o->hours > 0 && now.tv_sec >= until->tv_sec)
 			break;
@@ -88,31 +116,59 @@ static int run_child(const struct options *o, struct shared *sh,
 	_exit(0);
 }
 
-static void stats_print(const struct sim_stats *s, unsigned bad)
+static void stats_print(const struct sim_stats *s, const char *layout,
+			unsigned bad)
 {
-	printf("%" PRIu64 " seeds, %u bad; %" PRIu64 " crashes (%" PRIu64
-	       " with power, %" PRIu64 " while opening), %" PRIu64
-	       " openings, %" PRIu64 " clean ends\n",
-	       s->seeds, bad, s->crashes, s->power_cuts, s->open_crashes,
-	       s->opens, s->closes);
-	printf("%" PRIu64 " drives went, %" PRIu64 " came back, %" PRIu64
-	       " I/O faults, %" PRIu64 " damages; %" PRIu64 " rebuilds, "
-	       "%" PRIu64 " moves\n",
-	       s->leaves, s->returns, s->onces, s->damaged, s->rebuilds,
-	       s->moves);
-	printf("%" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64
-	       " flushes, %" PRIu64 " turns\n",
-	       s->writes, s->reads, s->flushes, s->turns);
+	static const struct {
+		enum sim_once once;
+		const char *name;
+	} once[] = {
+		{ SIM_READ_ERROR, "read errors" },
+		{ SIM_WRITE_ERROR, "write errors" },
+		{ SIM_WRITE_FULL, "ENOSPC" },
+		{ SIM_FLUSH_ERROR, "failed flushes" },
+		{ SIM_WRITE_LOST, "lost writes" },
+		{ SIM_WRITE_ASTRAY, "stray writes" },
+		{ SIM_STUCK, "stuck" },
+	};
+
+	printf("%s: %" PRIu64 " seeds, %u bad; %" PRIu64 " crashes (%" PRIu64
+	       " with power, %" PRIu64 " while opening, %" PRIu64
+	       " while closing, %" PRIu64 " while creating)\n",
+	       layout, s->seeds, bad, s->crashes, s->power_cuts,
+	       s->open_crashes, s->close_crashes, s->create_crashes);
+	printf("  %" PRIu64 " recoveries, %" PRIu64
+	       " not with the drives there were, %" PRIu64 " clean ends\n",
+	       s->opens, s->refused, s->closes);
+	printf("  %" PRIu64 " drives went, %" PRIu64 " came back, %" PRIu64
+	       " got slow; %" PRIu64 " times dealt anew after a crash\n",
+	       s->leaves, s->returns, s->slows, s->swizzles);
+	printf("  %" PRIu64 " bad sectors, %" PRIu64 " rot, %" PRIu64 " torn",
+	       s->bad, s->rot, s->shorn);
+	for (size_t i = 0; i < array_len(once); i++)
+		printf(", %" PRIu64 " %s", s->once[once[i].once], once[i].name);
+	printf("\n  %" PRIu64 " seeds beyond the budget; %" PRIu64
+	       " I/Os failed there, %" PRIu64 " for lack of space\n",
+	       s->beyond, s->failed - s->full, s->full);
+	printf("  %" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64
+	       " flushes, %" PRIu64 " discards; %" PRIu64 " returns, %" PRIu64
+	       " moves; %" PRIu64 " turns\n",
+	       s->writes, s->reads, s->flushes, s->trims, s->rebuilds, s->moves,
+	       s->turns);
 }
 
-static void child_end_print(const struct options *o, uint64_t seed, int status)
+static void child_end_print(const struct options *o, const struct shared *sh,
+			    int status)
 {
+	const struct sim_client_ops *layout = layouts[sh->layout];
+	const uint64_t seed = sh->seed;
+
 	if (WIFSIGNALED(status))
 		printf("seed %" PRIu64 ": signal %d%s; repeat: sim --layout %s "
 		       "--profile %s --seed %" PRIu64 " -v\n",
 		       seed, WTERMSIG(status),
 		       WTERMSIG(status) == SIGALRM ? " (it hangs)" : "",
-		       o->layout->name, profile_of(o, seed)->name, seed);
+		       layout->name, profile_of(o, layout, seed)->name, seed);
 	else if (WEXITSTATUS(status) != SIM_EXIT_VIOLATION)
 		printf("seed %" PRIu64 ": exit %d\n", seed,
 		       WEXITSTATUS(status));
@@ -125,7 +181,7 @@ static unsigned run_many(const struct options *o)
 	struct shared *sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct timespec until;
-	unsigned bad = 0;
+	unsigned bad[LAYOUTS] = { 0 }, all = 0;
 
 	if (sh == MAP_FAILED) {
 		perror("sim: mmap");
@@ -139,18 +195,24 @@ static unsigned run_many(const struct options *o)
 
 		if (!status)
 			break;
-		child_end_print(o, sh->seed, status);
-		bad++;
+		child_end_print(o, sh, status);
+		bad[sh->layout]++;
+		all++;
 		if (o->expect)
 			break;
+		if (++sh->layout < LAYOUTS)
+			continue; /* the same seed in what comes next */
+		sh->layout = 0;
 		sh->seed++;
 	}
-	if (o->expect && bad)
+	if (o->expect && all)
 		printf("caught by seed %" PRIu64 ", the %" PRIu64 "th\n",
 		       sh->seed, sh->seed - o->first + 1);
-	stats_print(&sh->stats, bad);
+	for (unsigned i = 0; i < LAYOUTS; i++)
+		if (layout_is_wanted(o, i))
+			stats_print(&sh->stats[i], layouts[i]->name, bad[i]);
 	munmap(sh, sizeof(*sh));
-	return bad;
+	return all;
 }
 
 static void list(void)
@@ -159,8 +221,10 @@ static void list(void)
 		printf("layout    %s\n", layouts[i]->name);
 	for (const struct sim_profile *p = sim_profiles; p->name; p++)
 		printf("profile   %-9s %s\n", p->name, p->about);
-	for (unsigned i = 1; i < MUTATIONS; i++)
-		printf("mutation  %s\n", mutation_name[i]);
+	for (size_t l = 0; l < array_len(layouts); l++)
+		for (unsigned i = 1; layouts[l]->fault(i); i++)
+			printf("mutation  %-8s %s\n", layouts[l]->name,
+			       layouts[l]->fault(i));
 }
 
 static void refuse(const char *what, const char *name)
@@ -179,13 +243,17 @@ static void layout_set(struct options *o, const char *name)
 		refuse("layout", name);
 }
 
-static void mutation_set(const char *name)
+/* Of the layout named; in-place where none is. */
+static void mutation_set(struct options *o)
 {
-	for (unsigned i = 1; i < MUTATIONS; i++)
-		if (!strcmp(mutation_name[i], name))
-			mutation = (enum mutation)i;
-	if (!mutation)
-		refuse("mutation", name);
+	if (!o->layout)
+		o->layout = layouts[0];
+	for (unsigned i = 1; o->layout->fault(i); i++)
+		if (!strcmp(o->layout->fault(i), o->mutation)) {
+			o->layout->plant(i);
+			return;
+		}
+	refuse("mutation", o->mutation);
 }
 
 static void seeds_set(struct options *o, const char *text)
@@ -224,7 +292,7 @@ static void option_take(struct options *o, int c)
 			refuse("profile", optarg);
 		break;
 	case 'm':
-		mutation_set(optarg);
+		o->mutation = optarg;
 		break;
 	case '1':
 		o->single = true;
@@ -254,18 +322,21 @@ static void option_take(struct options *o, int c)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .layout = &sim_inplace_ops,
-			     .first = 1,
-			     .last = 100 };
-	struct sim_stats stats = { 0 };
+	struct options o = { .first = 1, .last = 100 };
+	struct shared sh = { 0 };
 	unsigned bad = 0;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "v", long_options, NULL)) >= 0)
 		option_take(&o, c);
+	if (o.mutation)
+		mutation_set(&o);
 	if (o.single) {
-		run_seed(&o, o.first, &stats);
-		stats_print(&stats, 0);
+		sh.seed = o.first;
+		run_seed(&o, &sh);
+		for (unsigned i = 0; i < LAYOUTS; i++)
+			if (layout_is_wanted(&o, i))
+				stats_print(&sh.stats[i], layouts[i]->name, 0);
 	} else {
 		bad = run_many(&o);
 	}

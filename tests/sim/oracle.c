@@ -37,6 +37,7 @@ struct user_io {
 	struct io io;
 	struct oracle *o;
 	struct user_io *next;
+	uint64_t off; /* as the oracle counts: without what lies between */
 	uint64_t began, version;
 	bool lost; /* a crash came between: nothing is known of it */
 };
@@ -229,12 +230,12 @@ static void sector_was_read(struct oracle *o, const struct user_io *u,
 
 static uint64_t io_first(const struct user_io *u)
 {
-	return u->io.off / SIM_SECTOR;
+	return u->off / SIM_SECTOR;
 }
 
 static uint64_t io_end(const struct user_io *u)
 {
-	return (u->io.off + u->io.len) / SIM_SECTOR;
+	return (u->off + u->io.len) / SIM_SECTOR;
 }
 
 static void read_ended(struct oracle *o, const struct user_io *u)
@@ -299,6 +300,36 @@ static void user_free(struct user_io *u)
 
 static const char *const op_name[] = { "read", "write", "flush", "trim" };
 
+static bool may_fail(const struct oracle *o, const struct io *io)
+{
+	return o->sim->forgive ||
+	       (io->result == -ENOSPC && o->sim->client->full &&
+		io->op == BDEV_WRITE);
+}
+
+/* It may have happened, all of it or in part. */
+static void user_failed(struct oracle *o, const struct user_io *u)
+{
+	if (!may_fail(o, &u->io))
+		sim_violation(o->sim, "%s of %llu+%u failed: %s",
+			      op_name[u->io.op], (unsigned long long)u->io.off,
+			      u->io.len, strerror(-u->io.result));
+	o->sim->stats.failed++;
+	o->sim->stats.full += u->io.result == -ENOSPC;
+	o->writing -= u->io.op == BDEV_WRITE || u->io.op == BDEV_TRIM;
+	if (u->io.op == BDEV_FLUSH)
+		o->sim->flushing = false;
+	for (uint64_t n = io_first(u); n < io_end(u); n++) {
+		struct sector *s = &o->sector[n];
+
+		s->readers -= u->io.op == BDEV_READ;
+		for (uint8_t i = 0; i < s->count; i++)
+			if (s->c[i].version == u->version && !s->c[i].ended)
+				s->c[i].ended = o->clock;
+		sector_purge(s);
+	}
+}
+
 static void user_done(struct io *io)
 {
 	struct user_io *u = io->arg;
@@ -312,18 +343,25 @@ static void user_done(struct io *io)
 	sim_note(o->sim, "%s %llu ended at %llu: %d", op_name[io->op],
 		 (unsigned long long)u->version, (unsigned long long)o->clock,
 		 io->result);
-	if (io->result)
-		sim_violation(o->sim, "%s of %llu+%u failed: %s",
-			      op_name[io->op], (unsigned long long)io->off,
-			      io->len, strerror(-io->result));
 	o->inflight--;
-	if (io->op == BDEV_READ)
+	if (io->result)
+		user_failed(o, u);
+	else if (io->op == BDEV_READ)
 		read_ended(o, u);
 	else if (io->op == BDEV_FLUSH)
 		flush_ended(o, u);
 	else
 		write_ended(o, u);
 	user_free(u);
+}
+
+static uint64_t place_of(const struct oracle *o, uint64_t off)
+{
+	const uint64_t chunk = o->sim->client->chunk_bytes;
+
+	if (!chunk)
+		return off;
+	return off / chunk * o->sim->client->stride_bytes + off % chunk;
 }
 
 static struct user_io *user_new(struct oracle *o, enum bdev_op op, uint64_t off,
@@ -335,7 +373,8 @@ static struct user_io *user_new(struct oracle *o, enum bdev_op op, uint64_t off,
 	u->o = o;
 	u->began = ++o->clock;
 	u->io.op = (uint8_t)op;
-	u->io.off = off;
+	u->off = off;
+	u->io.off = place_of(o, off);
 	u->io.len = len;
 	u->io.done = user_done;
 	u->io.arg = u;
@@ -402,6 +441,7 @@ bool oracle_trim(struct oracle *o, uint64_t off, uint32_t len)
 {
 	if (!room(o, off, len))
 		return false;
+	o->sim->stats.trims++;
 	user_write(o, BDEV_TRIM, off, len, 0, true);
 	return true;
 }
@@ -420,12 +460,14 @@ void oracle_read(struct oracle *o, uint64_t off, uint32_t len)
 void oracle_read_all(struct oracle *o)
 {
 	const uint64_t bytes = o->sectors * SIM_SECTOR;
+	const uint64_t chunk = o->sim->client->chunk_bytes;
+	const uint64_t step =
+		chunk && chunk < READ_ALL_BYTES ? chunk : READ_ALL_BYTES;
 
-	for (uint64_t off = 0; off < bytes; off += READ_ALL_BYTES)
-		oracle_read(o, off,
-			    (uint32_t)(bytes - off < READ_ALL_BYTES
-					       ? bytes - off
-					       : READ_ALL_BYTES));
+	for (uint64_t off = 0; off < bytes; off += step)
+		oracle_read(
+			o, off,
+			(uint32_t)(bytes - off < step ? bytes - off : step));
 }
 
 void oracle_flush(struct oracle *o)

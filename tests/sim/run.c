@@ -20,6 +20,8 @@
 
 #define REST_TURNS_MAX 400000u
 #define HOT_FACTOR 10u /* likelier while labels are being written */
+#define FOREIGN_TURNS_MAX 4000u
+#define READS_AGAIN 20u
 
 /* ---- history ------------------------------------------------------------- */
 
@@ -63,85 +65,7 @@ void sim_violation(struct sim *sim, const char *fmt, ...)
 	_exit(SIM_EXIT_VIOLATION);
 }
 
-/* ---- the budget ---------------------------------------------------------- */
-
-uint32_t sim_budget_used(struct sim *sim)
-{
-	struct sim_client *c = sim->client;
-	const uint64_t oldest = oracle_oldest(sim->oracle);
-	uint32_t mask = c->ops->sick(c);
-
-	for (unsigned i = 0; i < c->drives; i++) {
-		const struct sim_drive *d = &sim->drive[i];
-
-		/* What a failed read is part of may still be under way. */
-		if (d->away || d->once || d->hurt || d->bad || d->rotten ||
-		    d->read_clock >= oldest)
-			mask |= 1u << i;
-	}
-	return mask;
-}
-
-/* One more drive may be struck. */
-static bool budget_allows(struct sim *sim, unsigned i)
-{
-	struct sim_client *c = sim->client;
-
-	return !c->ops->fragile(c) &&
-	       c->ops->tolerates(c, sim_budget_used(sim) | 1u << i);
-}
-
-/* ---- faults -------------------------------------------------------------- */
-
-static void fault_away(struct sim *sim, struct sim_drive *d)
-{
-	if (!d->away && budget_allows(sim, d->index))
-		sim_drive_leave(d, sim_below(sim, 2));
-}
-
-static void fault_slow(struct sim *sim, struct sim_drive *d)
-{
-	static const double factor[] = { 1, 1, 10, 100, 1000 };
-
-	d->slow = factor[sim_below(sim, array_len(factor))];
-	sim_note(sim, "drive %u is %g times slower", d->index, d->slow);
-}
-
-static void fault_once(struct sim *sim, struct sim_drive *d)
-{
-	const enum sim_once once =
-		(enum sim_once)(1 + sim_below(sim, SIM_STUCK));
-
-	if (d->once) {
-		d->once = SIM_ONCE_NONE; /* it did not come to it */
-		return;
-	}
-	if (d->away || !budget_allows(sim, d->index))
-		return;
-	d->once = once;
-}
-
-static void fault_damage(struct sim *sim, struct sim_drive *d, bool rot)
-{
-	struct sim_client *c = sim->client;
-	struct sim_range range = {
-		.off = sim_below(sim, d->bytes / SIM_SECTOR) * SIM_SECTOR,
-		.len = (1 + sim_below(sim, 8)) * SIM_SECTOR,
-	};
-
-	if (sim_below(sim, 4) == 0) /* labels and their like are at the start */
-		range.off = sim_below(sim, 64) * SIM_SECTOR;
-	if (range.off + range.len > d->bytes ||
-	    !c->ops->damage_ok(c, range.off, rot) ||
-	    !c->ops->damage_ok(c, range.off + range.len - 1, rot) ||
-	    !budget_allows(sim, d->index))
-		return;
-	sim_note(sim, "drive %u: %s at %llu+%llu", d->index,
-		 rot ? "rot" : "bad sectors", (unsigned long long)range.off,
-		 (unsigned long long)range.len);
-	sim->stats.damaged++;
-	sim_drive_damage(d, range, rot);
-}
+/* ---- crashes ------------------------------------------------------------- */
 
 static bool any_hot(struct sim *sim)
 {
@@ -150,33 +74,6 @@ static bool any_hot(struct sim *sim)
 			return true;
 	return false;
 }
-
-static void faults(struct sim *sim, bool hot)
-{
-	const struct sim_profile *p = sim->profile;
-	const unsigned n = sim->client->drives;
-	struct sim_drive *d = &sim->drive[sim_below(sim, n)];
-
-	if (sim_chance(sim, p->away * (hot ? HOT_FACTOR : 1)))
-		fault_away(sim, d);
-	if (sim_chance(sim, p->back * (hot ? HOT_FACTOR : 1)) ||
-	    (d->away && sim_chance(sim, p->back * n)))
-		sim_drive_return(d);
-	if (sim_chance(sim, p->slow))
-		fault_slow(sim, d);
-	if (sim_chance(sim, p->once))
-		fault_once(sim, d);
-	if (sim_chance(sim, p->bad))
-		fault_damage(sim, d, false);
-	if (sim_chance(sim, p->rot))
-		fault_damage(sim, d, true);
-	if (sim_chance(sim, p->heal))
-		sim_drive_heal(d);
-	if (sim_chance(sim, 256))
-		sim_drive_free_stuck(d);
-}
-
-/* ---- crashes ------------------------------------------------------------- */
 
 /* A drive that failed may have dropped writes, and nobody knows of it yet. */
 static bool any_hurt(struct sim *sim)
@@ -198,6 +95,7 @@ static void crash_now(struct sim *sim)
 	sim->stats.crashes++;
 	sim->stats.power_cuts += power;
 	sim->stats.open_crashes += sim->phase == SIM_OPENING;
+	sim->stats.close_crashes += sim->phase == SIM_CLOSING;
 	c->ops->crashed(c, busy);
 	for (unsigned i = 0; i < c->drives; i++) {
 		if (busy && !c->promise.failsafe)
@@ -210,6 +108,8 @@ static void crash_now(struct sim *sim)
 	sim->quiesce = sim->flushing = false;
 	sim->fuse = 0;
 	c->ops->drop(c);
+	if (!sim->calm && sim_chance(sim, sim->profile->swizzle))
+		sim_swizzle(sim);
 }
 
 /*
@@ -267,12 +167,14 @@ static void load_one(struct sim *sim)
 				: 1 + sim_below(sim, most);
 	at *= c->io_bytes;
 	len *= c->io_bytes;
+	if (c->chunk_bytes && len > c->chunk_bytes - at % c->chunk_bytes)
+		len = c->chunk_bytes - at % c->chunk_bytes;
 	if (sim_below(sim, 40) == 0) {
 		sim->flushing = true;
 		oracle_flush(sim->oracle);
 	} else if (sim_below(sim, 100) >= p->write_share) {
 		oracle_read(sim->oracle, at, (uint32_t)len);
-	} else if (c->promise.trim && sim_below(sim, 16) == 0) {
+	} else if (c->promise.trim && sim_below(sim, c->full ? 4 : 16) == 0) {
 		oracle_trim(sim->oracle, at, (uint32_t)len);
 	} else if (!oracle_write(sim->oracle, at, (uint32_t)len,
 				 fua ? BDEV_FUA : 0) &&
@@ -306,9 +208,16 @@ void sim_up(struct sim *sim, struct bdev *vdisk, const struct err *err)
 	sim_note(sim, "open");
 	sim->vdisk = vdisk;
 	sim->phase = SIM_RUNNING;
+	sim->forgive = sim->beyond;
 	sim->stats.opens++;
 	if (!sim->calm && sim_below(sim, 2))
 		oracle_read_all(sim->oracle);
+}
+
+void sim_refused(struct sim *sim)
+{
+	sim->stats.refused++;
+	sim->phase = SIM_DOWN;
 }
 
 void sim_down(struct sim *sim)
@@ -338,13 +247,21 @@ static void close_start(struct sim *sim)
 	sim->client->ops->close(sim->client);
 }
 
+void sim_stopped(struct sim *sim)
+{
+	close_start(sim);
+}
+
 static void step(struct sim *sim)
 {
 	const struct sim_profile *p = sim->profile;
 	const bool hot = any_hot(sim);
+	const unsigned crash =
+		p->crash * (hot ? HOT_FACTOR : 1) *
+		(sim->client->crash_factor ? sim->client->crash_factor : 1);
 
 	sim_turn(sim);
-	faults(sim, hot);
+	sim_faults(sim, hot);
 	if (sim->phase == SIM_DOWN && sim_below(sim, 4) == 0)
 		open_start(sim);
 	if (sim->phase == SIM_RUNNING) {
@@ -353,8 +270,7 @@ static void step(struct sim *sim)
 	}
 	if (sim->quiesce)
 		quiesce_step(sim);
-	else if (sim->phase != SIM_DOWN &&
-		 sim_chance(sim, p->crash * (hot ? HOT_FACTOR : 1)))
+	else if (sim->phase != SIM_DOWN && sim_chance(sim, crash))
 		crash_decide(sim);
 	else if (sim->phase == SIM_RUNNING && sim_chance(sim, p->shut))
 		close_start(sim);
@@ -362,18 +278,24 @@ static void step(struct sim *sim)
 
 /* ---- the end ------------------------------------------------------------- */
 
-static void all_well(struct sim *sim)
+static void all_back(struct sim *sim)
 {
-	sim_note(sim, "all drives are back and well");
+	sim_note(sim, "all drives are back");
 	for (unsigned i = 0; i < sim->client->drives; i++) {
 		struct sim_drive *d = &sim->drive[i];
 
 		sim_drive_return(d);
-		sim_drive_heal(d);
 		d->once = SIM_ONCE_NONE;
 		d->slow = 1;
 		sim_drive_free_stuck(d);
 	}
+}
+
+static void all_well(struct sim *sim)
+{
+	all_back(sim);
+	for (unsigned i = 0; i < sim->client->drives; i++)
+		sim_drive_heal(&sim->drive[i]);
 }
 
 static bool phase_is_running(struct sim *sim)
@@ -417,15 +339,63 @@ static void read_through(struct sim *sim)
 	until(sim, io_is_over, "reads never end");
 }
 
+/*
+ * What is whole stands without any drives it can do without. Not said of
+ * layouts whose members are not all in use.
+ */
+static void read_without(struct sim *sim)
+{
+	const unsigned n = sim->client->drives;
+
+	if (!sim->client->promise.failsafe)
+		return;
+	for (unsigned i = 0; i < n; i++) {
+		struct sim_drive *d = &sim->drive[sim_below(sim, n)];
+		const uint32_t gone = sim_budget_used(sim) | 1u << d->index;
+
+		if (!d->away && sim->client->ops->tolerates(sim->client, gone))
+			sim_drive_leave(d, false);
+	}
+	read_through(sim);
+	all_well(sim);
+	until(sim, all_rests, "it never comes to rest without some drives");
+}
+
+/* What a read put right is right when it is read again. */
+static void read_again(struct sim *sim)
+{
+	struct sim_client *c = sim->client;
+	uint64_t before, after = 0;
+	unsigned reads = 0;
+
+	/* Beyond the budget nothing was damaged. */
+	if (!c->ops->repairs || sim->forgive)
+		return;
+	all_back(sim);
+	do {
+		until(sim, phase_is_running, "it never opens with damage left");
+		before = c->ops->repairs(c);
+		read_through(sim);
+		after = c->ops->repairs(c);
+		/* Of mirrors, not the same is read each time. */
+	} while (before != after && ++reads < READS_AGAIN);
+	if (before != after)
+		sim_violation(sim, "what was repaired is wrong again");
+}
+
 static void end(struct sim *sim)
 {
 	sim->calm = true;
 	sim->quiesce = false;
 	sim->fuse = 0;
+	sim->beyond = false;
+	read_again(sim);
 	all_well(sim);
 	until(sim, all_rests, "it never comes to rest");
+	sim->forgive = false;
 	read_through(sim);
 	sim->client->ops->check(sim->client);
+	read_without(sim);
 	oracle_flush(sim->oracle);
 	until(sim, io_is_over, "a flush never ends");
 	crash_now(sim);
@@ -438,6 +408,57 @@ static void end(struct sim *sim)
 		sim_turn(sim);
 	if (!phase_is_down(sim))
 		sim_violation(sim, "it never closes");
+}
+
+/* ---- the beginning ------------------------------------------------------- */
+
+/*
+ * Dies while it creates, once or more, maybe with drives that fail; what that
+ * left behind is either a whole vDisk, then it opens, or none.
+ */
+static void create_in_vain(struct sim *sim)
+{
+	struct sim_client *c = sim->client;
+	struct sim_drive *d = &sim->drive[sim_below(sim, c->drives)];
+	const unsigned fuse = (unsigned)sim_below(sim, 60);
+
+	sim_note(sim, "to be created in vain");
+	sim->phase = SIM_NEW;
+	if (sim_below(sim, 2))
+		d->once = (enum sim_once)(1 + sim_below(sim, SIM_FLUSH_ERROR));
+	c->ops->create(c);
+	for (unsigned i = 0; i < fuse && sim->phase == SIM_NEW; i++)
+		sim_turn(sim);
+	d->once = SIM_ONCE_NONE;
+	sim->stats.create_crashes++;
+	crash_now(sim);
+	sim_drive_heal(d);
+	sim->phase = SIM_NEW;
+	c->ops->open_half(c);
+	for (unsigned i = 0; sim->phase == SIM_NEW; i++) {
+		if (i == FOREIGN_TURNS_MAX)
+			sim_violation(sim, "what was created in vain neither "
+					   "opens nor is refused");
+		sim_turn(sim);
+	}
+	if (sim->phase == SIM_RUNNING)
+		read_through(sim);
+	crash_now(sim);
+}
+
+static void begin(struct sim *sim)
+{
+	sim->calm = true;
+	if (sim->client->ops->open_half)
+		while (sim_below(sim, 6) == 0)
+			create_in_vain(sim);
+	sim->phase = SIM_OPENING;
+	sim->client->ops->create(sim->client);
+	until(sim, phase_is_running, "it is never created");
+	sim->calm = false;
+	sim->beyond = sim->client->promise.failsafe && sim_below(sim, 8) == 0;
+	sim->forgive = sim->beyond;
+	sim->stats.beyond += sim->beyond;
 }
 
 static void sim_init(struct sim *sim)
@@ -488,11 +509,7 @@ void sim_run(const struct sim_client_ops *ops,
 		id_assert(!sim_drive_init(&sim.drive[i], &sim, i,
 					  sim.client->drive_bytes));
 	sim.oracle = oracle_new(&sim);
-	sim.phase = SIM_OPENING;
-	sim.calm = true;
-	ops->create(sim.client);
-	until(&sim, phase_is_running, "it is never created");
-	sim.calm = false;
+	begin(&sim);
 	for (unsigned i = 0; i < profile->turns; i++)
 		step(&sim);
 	end(&sim);

@@ -4,7 +4,8 @@
  * the simulated reactor, over drives that lose, tear, reorder, damage and
  * refuse, with an oracle that knows what each sector may hold.
  *
- *   run.c    one seed: load, faults within the budget, crashes, the end
+ *   run.c    one seed: load, crashes, the end
+ *   fault.c  what else goes wrong, within the budget
  *   oracle.c what may be read (oracle.h)
  *   client   a layout behind struct sim_client: inplace.c
  *   drive.c  the drives: a durable and a volatile image, faults
@@ -14,7 +15,9 @@
  *
  * The budget: drives that are away, damaged or not yet whole again are never
  * more than the layout tolerates. Within it nothing acknowledged may be lost,
- * no I/O may fail, and the vDisk must open.
+ * no I/O may fail, and the vDisk must open. In some seeds more drives go than
+ * that (`beyond`): then I/O may fail and the vDisk be refused, but what it
+ * says is right, and once the drives are back nothing is lost either.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -43,6 +46,7 @@ enum sim_once {
 	SIM_WRITE_LOST,   /* success, nothing lands */
 	SIM_WRITE_ASTRAY, /* success, lands elsewhere */
 	SIM_STUCK,        /* does not end until the drive goes or is freed */
+	SIM_ONCES,
 };
 
 struct sim_range {
@@ -62,6 +66,7 @@ struct sim_drive {
 	uint64_t read_clock;  /* of the oracle, at the last failed read */
 	unsigned bad, rotten; /* sectors that read -EIO; that hold rubbish */
 	struct sim_media *media;
+	struct ghost *ghosts; /* a planted fault: see sim_ghosts */
 };
 
 int sim_drive_init(struct sim_drive *d, struct sim *sim, unsigned index,
@@ -89,6 +94,11 @@ void sim_drive_peek(struct sim_drive *d, uint64_t off, uint8_t *buf,
 void sim_drive_wipe(struct sim_drive *d);
 /* Some write in flight is of what the client calls hot. */
 bool sim_drive_hot(const struct sim_drive *d);
+/* A sector that was written lately; some other when there is none. */
+uint64_t sim_drive_recent(struct sim_drive *d);
+/* A fault of the world, planted: what was in flight when a connection ended
+ * may land later, even after the drive has been opened again. */
+extern bool sim_ghosts;
 
 /* ---- a layout under test ------------------------------------------------- */
 
@@ -108,6 +118,12 @@ struct sim_client {
 	uint32_t io_bytes; /* granularity of I/O: 512 or 4096 */
 	unsigned drives;
 	uint64_t drive_bytes;
+	/* What is written in a row stands `chunk_bytes` here, the next
+	 * `stride_bytes` further on; 0: everything in a row. bytes is without
+	 * what lies between. */
+	uint64_t chunk_bytes, stride_bytes;
+	unsigned crash_factor; /* on the profile's; 0: 1 */
+	bool full;             /* it may run out of space: -ENOSPC */
 };
 
 /*
@@ -134,9 +150,18 @@ struct sim_client_ops {
 	bool (*fragile)(struct sim_client *c); /* no new fault just now */
 	bool (*hot)(struct sim_client *c, uint64_t off, uint64_t len);
 	bool (*damage_ok)(struct sim_client *c, uint64_t off, bool rot);
+	/* It happened. NULL: of no interest. */
+	void (*damaged)(struct sim_client *c, unsigned drive, uint64_t off);
+	/* Create was cut short: what it left behind. NULL: not to be tried. */
+	void (*open_half)(struct sim_client *c);
 	bool (*rested)(struct sim_client *c); /* nothing left to do */
 	void (*check)(struct sim_client *c);  /* at rest, in depth */
 	void (*describe)(struct sim_client *c, char *buf, size_t len);
+	/* Reads that found damage and wrote over it; NULL: it does not. */
+	uint64_t (*repairs)(struct sim_client *c);
+	/* Planted faults of the layout, by number from 1; NULL: no more. */
+	const char *(*fault)(unsigned i);
+	void (*plant)(unsigned i);
 };
 extern const struct sim_client_ops sim_inplace_ops;
 extern const struct sim_client_ops sim_log_ops;
@@ -154,14 +179,19 @@ struct sim_profile {
 	uint64_t vdisk_bytes; /* about */
 	uint64_t latency_ns;
 	unsigned crash, away, back, slow, once, bad, rot, heal, shut, admin;
+	unsigned swizzle; /* of 65536 crashes: other drives are away after */
+	const char *only; /* for the layout of this name; NULL: for all */
 };
 extern const struct sim_profile sim_profiles[];
 const struct sim_profile *sim_profile_find(const char *name); /* or NULL */
 
 struct sim_stats {
 	uint64_t seeds, turns, crashes, power_cuts, opens, open_crashes, closes;
-	uint64_t leaves, returns, onces, damaged, shorn, reads, writes, flushes;
-	uint64_t rebuilds, moves;
+	uint64_t close_crashes, create_crashes, refused, swizzles;
+	uint64_t leaves, returns, slows, bad, rot, shorn, ghosts;
+	uint64_t once[SIM_ONCES];
+	uint64_t reads, writes, flushes, trims, failed, full;
+	uint64_t rebuilds, moves, beyond;
 };
 
 enum sim_phase { SIM_NEW, SIM_DOWN, SIM_OPENING, SIM_RUNNING, SIM_CLOSING };
@@ -180,6 +210,8 @@ struct sim {
 	bool flushing;
 	unsigned handles; /* open or closing */
 	bool calm;        /* the end: no more faults, no more load */
+	bool beyond;      /* more drives may go than it can do without */
+	bool forgive;     /* and did: I/O may fail */
 	unsigned fuse;    /* turns to a crash decided on */
 	bool verbose;
 	struct sim_stats stats;
@@ -191,6 +223,16 @@ void sim_down(struct sim *sim);
 
 /* Drives that are not to be counted on just now. */
 uint32_t sim_budget_used(struct sim *sim);
+/* More than can be done without. */
+bool sim_budget_overdrawn(struct sim *sim);
+/* The dice of one turn. hot: labels are being written. */
+void sim_faults(struct sim *sim, bool hot);
+/* The owner is gone: who is away is dealt anew. */
+void sim_swizzle(struct sim *sim);
+/* The client does not open: its drives are too few just then. */
+void sim_refused(struct sim *sim);
+/* It has stopped for want of drives (beyond): closes it, if it can be now. */
+void sim_stopped(struct sim *sim);
 
 /* One seed, from nothing to a verified end. Violations do not return. */
 void sim_run(const struct sim_client_ops *ops,

@@ -413,7 +413,8 @@ bool fetches_step(struct vlog *v)
 			continue;
 		/* Out of the list first: fetches may be asked for in between.
 		 */
-		if (fetch_waits(v, f) || !fetcher_start(v, fr, f))
+		if ((fetch_waits(v, f) && !MUT(REPAIR_RACE)) ||
+		    !fetcher_start(v, fr, f))
 			continue;
 		fs->busy++;
 		fs->first = f->next;

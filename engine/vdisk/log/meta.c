@@ -63,7 +63,8 @@ static void learned(struct batch *b)
 	for (unsigned i = 0; i < v->n; i++) {
 		if (!(meta->learn_mask & 1u << i))
 			continue;
-		if (!(b->failed & 1u << i) && v->member[i].bdev)
+		if (!(b->failed & 1u << i) && v->member[i].bdev &&
+		    !(MUT(TRUST_FAILED) && v->member[i].learned))
 			super_take(v, i);
 		lbuf_put(meta->learn_buf[i][0]);
 		lbuf_put(meta->learn_buf[i][1]);

@@ -301,7 +301,7 @@ static void snap_step(struct vlog *v)
 
 bool recover_enough(struct vlog *v)
 {
-	if (member_alive_count(v) + v->conf.tolerates >= v->n)
+	if (member_alive_count(v) + v->conf.tolerates >= v->n || MUT(TOO_FEW))
 		return true;
 	err_set(&v->recovery->err, -EAGAIN,
 		"%s: too many members failed while opening", v->label.name);

@@ -67,8 +67,9 @@ static int header_take(struct vlog *v)
 		      sizeof(h), FMT_BLOCK))
 		return 0;
 	memcpy(&h, rv->now->buf->data, sizeof(h));
-	if (h.head.epoch != v->log_epoch || h.zseq < v->log_zone ||
-	    h.zseq > 1ull << 60 || !zone_place_ok(v, &h))
+	if ((h.head.epoch != v->log_epoch && !MUT(NO_ZONE_EPOCH)) ||
+	    h.zseq < v->log_zone || h.zseq > 1ull << 60 ||
+	    !zone_place_ok(v, &h))
 		return 0;
 	return zone_add(v, &h);
 }
@@ -108,7 +109,7 @@ static void probe(struct vlog *v, unsigned member)
 static void probed(struct vlog *v, unsigned member)
 {
 	v->recovery->probing = false;
-	if (v->recovery->now->batch.failed)
+	if (v->recovery->now->batch.failed && !MUT(TOO_FEW))
 		member_lost(v, member, -EIO);
 }
 
@@ -207,8 +208,8 @@ static uint32_t window_parse(struct vlog *v, const uint8_t *p, uint64_t pos)
 			break;
 		memcpy(&r, p, sizeof(r));
 		if (!fmt_record_check(p, v->uuid, pos, left, left) &&
-		    r.head.epoch == z->h.head.epoch && r.zseq == z->h.zseq &&
-		    fmt_payload_ok((const void *)p)) {
+		    (r.head.epoch == z->h.head.epoch || MUT(NO_ZONE_EPOCH)) &&
+		    r.zseq == z->h.zseq && fmt_payload_ok((const void *)p)) {
 			rec_note(v, &r, pos);
 			len = r.hdr_len + r.pay_len;
 		}
@@ -293,6 +294,10 @@ static bool scan_by_block(struct vlog *v)
 	if (!rv->by_block) {
 		if (!rv->now->batch.failed)
 			return false;
+		if (MUT(SCAN_WINDOW)) {
+			memset(rv->now->buf->data + CARRY, 0, rv->window_len);
+			return false;
+		}
 		rv->by_block = true;
 		rv->some_failed = false;
 		rv->block = 0;

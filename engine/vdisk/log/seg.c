@@ -249,7 +249,8 @@ static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 		return SEG_NONE;
 	s = &v->seg[index];
 	*s = (struct seg) {
-		.id = v->epoch << 32 | ++v->seg_counter,
+		.id = (MUT(SEG_ID_AGAIN) ? 0 : v->epoch << 32) |
+		      ++v->seg_counter,
 		.lsn = v->durable,
 		.k = (uint8_t)k,
 		.m = (uint8_t)v->m,
