@@ -104,6 +104,7 @@ static int apply_commit(struct vlog *v, const struct fmt_record *rec)
 	if (s->state == SEG_SEALED && !MUT(SEAL_EARLY))
 		return -EBADMSG;
 	s->committed = true;
+	s->stripes |= 1u << c.stripe;
 	s->lsn = rec->lsn;
 	for (unsigned i = 0; i < rec->entries; i++, m++) {
 		const uint64_t now =

@@ -93,16 +93,19 @@ static void front_replace(struct bdev *vdisk, unsigned index,
 
 static void front_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
 {
-	(void)vdisk;
-	(void)bytes_s;
+	vlog_rebuild_limit(vdisk, bytes_s);
 }
 
 static void front_verify(struct bdev *vdisk, uint64_t *mismatches,
 			 vdisk_done_fn *done, void *arg)
 {
+	const int rc = vlog_verify(vdisk, mismatches, done, arg);
+
 	*mismatches = 0;
-	answer_later(vdisk, done, arg, -ENOTSUP,
-		     "the log layout cannot be verified yet");
+	if (rc)
+		answer_later(vdisk, done, arg, rc,
+			     rc == -EBUSY ? "it is being verified already"
+					  : "it is not in service");
 }
 
 /* ---- facts --------------------------------------------------------- */
@@ -157,6 +160,9 @@ static void front_info(struct bdev *vdisk, struct vdisk_info *info)
 	info->epoch = log.epoch;
 	info->state = log.state;
 	info->failures_left = log.failures_left;
+	info->progress = log.progress;
+	info->rebuild_bytes_s = log.rebuild_bytes_s;
+	info->rebuild_left_bytes = log.rebuild_left_bytes;
 	info->slots = log.slots;
 	memcpy(info->slot, log.slot, sizeof(info->slot));
 	memcpy(info->reason, log.reason, sizeof(info->reason));

@@ -186,6 +186,7 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->log_fill = log_fill(v);
 	cleaner_info(v, info);
 	resync_info(v, info);
+	info->scrub_progress = scrub_progress(v);
 	segs_count(v, info);
 	reason_fill(v, info);
 }

@@ -48,6 +48,8 @@ struct vlog_pace {
 	/* a slot that stays free for so long is given back to the drive; 10 s
 	 */
 	uint32_t punch_ms;
+	uint32_t scrub_ms;      /* a pass takes; 30 days */
+	uint64_t scrub_bytes_s; /* and reads at most; 32 MiB/s */
 };
 
 struct vlog_spec {
@@ -123,6 +125,16 @@ void vlog_policy_change(struct bdev *vdisk, const struct vdisk_spec *target,
 int vlog_member_fail(struct bdev *vdisk, unsigned index, struct err *err);
 /* Most a rebuild may write, users active or not; 0: as fast as users allow. */
 void vlog_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s);
+/*
+ * A pass of the scrubber at once and at full speed: all blocks, parity, labels,
+ * superblocks, snapshots and the log are read on all members, and what is wrong
+ * is repaired. I/O may go on; what it writes meanwhile is not waited for.
+ * mismatches  out: stripes and blocks of metadata that were wrong
+ * done()  0, or -ECANCELED: closed before
+ * Returns -EBUSY while one runs, -EIO when the vDisk is not in service.
+ */
+int vlog_verify(struct bdev *vdisk, uint64_t *mismatches, vdisk_done_fn *done,
+		void *arg);
 /* Starts one as soon as it can be; for tests and before maintenance. */
 void vlog_checkpoint(struct bdev *vdisk);
 
@@ -165,6 +177,11 @@ struct vlog_info {
 	uint64_t reads_failed; /* blocks, of what is lost just now */
 	uint64_t blocks_lost;  /* marked as such: until they are written */
 	uint64_t replayed;     /* records at the last open */
+	/* by the scrubber: read, found wrong (stripes, blocks of metadata),
+	 * written again (blocks, units), not to be had */
+	uint64_t scrub_passes, scrub_segs, scrub_bytes;
+	uint64_t scrub_found, scrub_repaired, scrub_lost;
+	double scrub_progress; /* of this pass */
 };
 void vlog_info(struct bdev *vdisk, struct vlog_info *info);
 /* The bytes of it, as engine/vdisk/limit.h takes them. */

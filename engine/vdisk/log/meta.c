@@ -220,10 +220,12 @@ static void members_add(struct vlog *v, unsigned group, unsigned want)
 	unsigned have = (unsigned)__builtin_popcount(meta->members &
 						     ((1u << group) - 1));
 
-	for (unsigned i = 0; i < group && have < want; i++) {
+	/* Twice round: first those it would do good. */
+	for (unsigned i = 0; i < 2 * group && have < want; i++) {
 		const unsigned c = (i + turn) % group;
 
-		if (!(usable & ~meta->members & 1u << c))
+		if (!(usable & ~meta->members & 1u << c) ||
+		    (i < group && !(meta->prefer & 1u << c)))
 			continue;
 		meta->members |= 1u << c;
 		meta->area[c] = 1 - v->member[c].super.content.area;
@@ -480,6 +482,7 @@ static void committed(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
+	meta->prefer &= ~meta->members;
 	v->lsn_snapshot = meta->content.lsn;
 	v->log_zone = meta->content.log_zone;
 	log_trim(v, v->log_zone);

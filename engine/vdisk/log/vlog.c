@@ -74,6 +74,7 @@ static bool steps(struct vlog *v)
 	moved |= destage_step(v);
 	moved |= reads_step(v);
 	moved |= clean_step(v);
+	moved |= scrub_step(v);
 	moved |= seg_step(v);
 	moved |= change_step(v);
 	moved |= punch_step(v);
@@ -262,6 +263,8 @@ static int vlog_init(struct vlog *v)
 		rc = cleaner_init(v);
 	if (!rc)
 		rc = resync_init(v);
+	if (!rc)
+		rc = scrub_init(v);
 	return rc;
 }
 
@@ -309,6 +312,7 @@ static void vlog_fini(struct vlog *v)
 	timer_cancel(v->r, &v->admit.timer);
 	cleaner_fini(v);
 	resync_fini(v);
+	scrub_fini(v);
 	reads_fini(v);
 	fetches_fini(v);
 	stripes_fini(v);
@@ -358,7 +362,7 @@ static bool quiet(const struct vlog *v)
 			return false;
 	return !v->users && !v->waiting && !v->rec_first &&
 	       !(v->group && v->group->entries) && reads_idle(v) &&
-	       cleaner_idle(v) && !v->seals_due;
+	       cleaner_idle(v) && scrub_idle(v) && !v->seals_due;
 }
 
 static void members_close(struct vlog *v)
@@ -384,7 +388,8 @@ static bool close_step(struct vlog *v)
 			return false;
 		members_close(v);
 	}
-	if (v->state != VLOG_STOPPED || v->users || v->waiting)
+	if (v->state != VLOG_STOPPED || v->users || v->waiting ||
+	    !scrub_idle(v))
 		return false;
 	for (unsigned i = 0; i < v->n; i++)
 		if (v->member[i].bdev)

@@ -169,6 +169,15 @@ static void lane_seal(struct vlog *v, unsigned lane)
 	v->lane[lane] = NULL;
 }
 
+void zone_retire(struct vlog *v, const struct zone *z)
+{
+	for (unsigned i = 0; i < LANES_MAX; i++)
+		if (v->lane[i] == z && z->state == ZONE_READY) {
+			lane_seal(v, i);
+			return;
+		}
+}
+
 void zones_seal(struct vlog *v)
 {
 	for (unsigned i = 0; i < LANES_MAX; i++)
@@ -298,8 +307,10 @@ struct zone *zone_for(struct vlog *v, uint64_t lsn, uint32_t len)
 void zones_superseded(struct vlog *v)
 {
 	for (struct zone *z = v->zones; z; z = z->next)
-		if (z->last_lsn > v->durable)
+		if (z->last_lsn > v->durable) {
 			z->last_lsn = v->durable;
+			z->cut = true;
+		}
 }
 
 void zones_checkpoint(struct vlog *v)
