@@ -166,9 +166,6 @@ static void front_info(struct bdev *vdisk, struct vdisk_info *info)
 	info->slots = log.slots;
 	memcpy(info->slot, log.slot, sizeof(info->slot));
 	memcpy(info->reason, log.reason, sizeof(info->reason));
-	info->progress = log.progress;
-	info->rebuild_bytes_s = log.rebuild_bytes_s;
-	info->rebuild_left_bytes = log.rebuild_left_bytes;
 	figures_fill(&log, &info->log);
 	info->log.buffer_max_bytes = v->label.buffer_bytes;
 }
