@@ -91,6 +91,30 @@ static void test_basic(void **state)
 	rig_fini(&rig);
 }
 
+/* They take no room, by either way, and are counted: what is filled with
+ * zeros makes figures meaningless. */
+static void test_zeros_are_counted(void **state)
+{
+	uint8_t *buf = calloc(128, 4096);
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 3);
+	assert_int_equal(sync_io(&rig, BDEV_WRITE, 9, buf, 3), 0);
+	assert_int_equal(sync_io(&rig, BDEV_WRITE, 100, buf, 128), 0);
+	put(&rig, 500, 1, 2);
+	vlog_info(rig.vd, &info);
+	assert_int_equal(info.zero_blocks, 131);
+	assert_int_equal(info.user_bytes, 133 * 4096);
+	assert_true(info.user_stored_bytes <= 2 * 4096);
+	expect(&rig, 9, 0, 3);
+	expect(&rig, 100, 0, 128);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+	free(buf);
+}
+
 /* Enough to destage, seal, checkpoint and clean. */
 static void test_churn(void **state)
 {
@@ -199,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_basic),
+		cmocka_unit_test(test_zeros_are_counted),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_punch),
 		cmocka_unit_test(test_opening_reads_several_at_a_time),

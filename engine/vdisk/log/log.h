@@ -170,6 +170,7 @@ struct vlog_info {
 		clean_bytes, snap_bytes;
 	uint64_t clean_read_bytes;  /* from members, by the cleaner */
 	uint64_t user_stored_bytes; /* after compression */
+	uint64_t zero_blocks;       /* written by users: nothing is stored */
 	uint64_t punched_bytes;     /* given back to drives */
 	uint64_t checkpoints, cleaned_segs;
 	uint64_t reads_degraded, reads_repaired;

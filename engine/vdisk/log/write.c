@@ -177,6 +177,7 @@ static bool place_small(struct vlog *v, struct ureq *u)
 		g->pay_len += grans * FMT_GRAN;
 	} else {
 		w.flags = ENT_ZERO;
+		v->stat.zero_blocks++;
 	}
 	memcpy((struct fmt_write *)rec_entries(g) + g->entries, &w, sizeof(w));
 	g->block[g->entries++] = b;
