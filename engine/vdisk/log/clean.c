@@ -5,7 +5,7 @@
  * room for new data, wider stripes once members are back: only the reason why
  * a segment is a victim differs.
  *
- * A few victims at a time, each stripe by stripe, all into one cold stripe:
+ * One victim at a time, one stripe at a time:
  *
  *   IDLE -> READ all units within reach -> MOVE block by block, each held
  *   against its crc; one that does not fit is FETCHed from the others; one that
@@ -27,19 +27,16 @@
 
 #define F_HI 0.10
 #define F_T 0.03
-#define LOW_SLOTS 8.0   /* of a member: above where users wait, */
-#define F_CLEAR 0.08    /* if that is no more than this share */
 #define FULL_PERCENT 97 /* above it there is nothing to gain */
 #define CREDIT_SEGS 4   /* never owe more than that many segments */
-#define JOBS 4          /* victims at a time: one is read by few drives */
 
 enum clean_phase { CLEAN_IDLE, CLEAN_READ, CLEAN_MOVE, CLEAN_FETCH };
 
-/* One victim, stripe by stripe. */
-struct job {
+struct cleaner {
 	enum clean_phase phase;
 	uint32_t victim;
 	unsigned stripe;
+	uint64_t victim_lsn;
 	struct lbuf *buf[FMT_COMPS_MAX];
 	struct batch batch;
 	uint32_t have; /* units that are there or were decoded */
@@ -49,14 +46,10 @@ struct job {
 	uint8_t stored[FMT_BLOCK], recoded[FMT_BLOCK];
 	int fetched;
 	bool fetched_over;
-	enum clean_why why;
-};
-
-struct cleaner {
-	struct job job[JOBS];
 	double credit;     /* granules */
 	double u_victims;  /* moving average */
 	bool urgent_moves; /* the cold stripe holds some that cannot wait */
+	enum clean_why why;
 };
 
 int cleaner_init(struct vlog *v)
@@ -66,25 +59,18 @@ int cleaner_init(struct vlog *v)
 	if (!c)
 		return -ENOMEM;
 	v->cleaner = c;
+	c->victim = SEG_NONE;
 	c->u_victims = 0.5;
-	for (unsigned i = 0; i < JOBS; i++) {
-		struct job *j = &c->job[i];
-
-		j->victim = SEG_NONE;
-		j->entry = calloc((size_t)FMT_COMPS_MAX * unit_grans(v),
-				  sizeof(*j->entry));
-		if (!j->entry)
-			return -ENOMEM;
-	}
-	return 0;
+	c->entry = calloc((size_t)FMT_COMPS_MAX * unit_grans(v),
+			  sizeof(*c->entry));
+	return c->entry ? 0 : -ENOMEM;
 }
 
 void cleaner_fini(struct vlog *v)
 {
 	if (!v->cleaner)
 		return;
-	for (unsigned i = 0; i < JOBS; i++)
-		free(v->cleaner->job[i].entry);
+	free(v->cleaner->entry);
 	free(v->cleaner);
 	v->cleaner = NULL;
 }
@@ -107,13 +93,9 @@ static double slots_least(const struct vlog *v)
 }
 
 /* Small vDisks count in slots rather than in percent. */
-/* Above what users must leave free, or they would wait before it acts. */
 static double f_t(const struct vlog *v)
 {
-	const double slots = slots_least(v), clear = LOW_SLOTS / slots;
-
-	return at_least(at_least(F_T, 3.0 / slots),
-			clear < F_CLEAR ? clear : F_CLEAR);
+	return at_least(F_T, 3.0 / slots_least(v));
 }
 
 static double f_hi(const struct vlog *v)
@@ -185,8 +167,7 @@ static uint32_t victim_choose(struct vlog *v, enum clean_why *best_why)
 		enum clean_why why;
 		double gain;
 
-		if (s->state != SEG_SEALED || !s->live || s->held ||
-		    s->cleaning)
+		if (s->state != SEG_SEALED || !s->live || s->held)
 			continue;
 		why = wanted ? resync_why(v, s) : WHY_NONE;
 		/* Its entries are on their way already. */
@@ -213,48 +194,43 @@ static uint32_t victim_choose(struct vlog *v, enum clean_why *best_why)
 
 /* ---- one stripe ---------------------------------------------------- */
 
-static void bufs_put(struct job *j)
+static void bufs_put(struct cleaner *c)
 {
 	for (unsigned i = 0; i < FMT_COMPS_MAX; i++) {
-		lbuf_put(j->buf[i]);
-		j->buf[i] = NULL;
+		lbuf_put(c->buf[i]);
+		c->buf[i] = NULL;
 	}
 }
 
-static bool stripe_read(struct vlog *v, struct job *j)
+static bool stripe_read(struct vlog *v)
 {
-	const struct seg *s = &v->seg[j->victim];
+	struct cleaner *c = v->cleaner;
+	const struct seg *s = &v->seg[c->victim];
 	bool whole = true;
-	unsigned turn;
 
 	for (unsigned i = 0; i < seg_width(s); i++) {
-		j->buf[i] = lbuf_get(&v->unit_pool);
-		if (!j->buf[i]) {
-			bufs_put(j);
+		c->buf[i] = lbuf_get(&v->unit_pool);
+		if (!c->buf[i]) {
+			bufs_put(c);
 			return false;
 		}
 		if (i < s->k)
 			whole &= seg_unit_there(v, s, i);
 	}
-	/* Copies are read in turn, so that no drive reads all. */
-	turn = s->k == 1 && whole ? j->stripe % seg_width(s) : 0;
-	if (!seg_unit_there(v, s, turn))
-		turn = 0;
-	j->have = 0;
-	batch_begin(&j->batch, NULL);
+	c->have = 0;
+	batch_begin(&c->batch, NULL);
 	for (unsigned i = 0; i < seg_width(s); i++) {
 		/* Parity too, where a data unit is away. */
-		if (!seg_unit_there(v, s, i) ||
-		    (whole && (s->k == 1 ? i != turn : i >= s->k)))
+		if (!seg_unit_there(v, s, i) || (i >= s->k && whole))
 			continue;
-		j->have |= 1u << i;
-		batch_io(v, &j->batch, s->comp[i], BDEV_READ, 0,
-			 seg_unit_off(v, s, i, j->stripe), j->buf[i], 0,
+		c->have |= 1u << i;
+		batch_io(v, &c->batch, s->comp[i], BDEV_READ, 0,
+			 seg_unit_off(v, s, i, c->stripe), c->buf[i], 0,
 			 v->label.unit_bytes);
 		v->stat.clean_read_bytes += v->label.unit_bytes;
 	}
-	batch_end(v, &j->batch);
-	j->phase = CLEAN_READ;
+	batch_end(v, &c->batch);
+	c->phase = CLEAN_READ;
 	return true;
 }
 
@@ -263,84 +239,88 @@ static unsigned bits(uint32_t x)
 	return (unsigned)__builtin_popcount(x);
 }
 
-static void units_decode(struct vlog *v, struct job *j)
+static void units_decode(struct vlog *v)
 {
-	const struct seg *s = &v->seg[j->victim];
+	struct cleaner *c = v->cleaner;
+	const struct seg *s = &v->seg[c->victim];
 	uint8_t *unit[FMT_COMPS_MAX];
-	uint32_t from = j->have;
+	uint32_t from = c->have;
 
-	if (!s->m || bits(j->have) < s->k)
+	if (!s->m || bits(c->have) < s->k)
 		return;
 	while (bits(from) > s->k)
 		from &= from - 1;
 	for (unsigned i = 0; i < seg_width(s); i++)
-		unit[i] = j->buf[i]->data;
+		unit[i] = c->buf[i]->data;
 	for (unsigned i = 0; i < s->k; i++) {
-		if (j->have & 1u << i)
+		if (c->have & 1u << i)
 			continue;
-		if (j->buf[i]->refs > 1) /* a stuck drive may write to it */
+		if (c->buf[i]->refs > 1) /* a stuck drive may write to it */
 			continue;
 		ec_decode(seg_ec(v, s->k, s->m), v->label.unit_bytes, from, i,
 			  unit, unit[i]);
-		j->have |= 1u << i;
+		c->have |= 1u << i;
 	}
 }
 
 /* Without a sound summary the map itself says what is in the stripe. */
-static void entries_from_map(struct vlog *v, struct job *j)
+static void entries_from_map(struct vlog *v)
 {
+	struct cleaner *c = v->cleaner;
 
-	j->entries = 0;
+	c->entries = 0;
 	for (uint64_t i = 0; i < v->map.leaves; i++) {
 		const struct leaf *l = v->map.leaf[i];
 
-		for (unsigned at = 0; l && at < FMT_LEAF; at++) {
-			const uint64_t loc = l->loc[at];
+		for (unsigned j = 0; l && j < FMT_LEAF; j++) {
+			const uint64_t loc = l->loc[j];
 
 			if (loc_kind(loc) != LOC_SEG ||
-			    loc_seg_index(loc) != j->victim ||
-			    loc_stripe(loc) != j->stripe)
+			    loc_seg_index(loc) != c->victim ||
+			    loc_stripe(loc) != c->stripe)
 				continue;
-			j->entry[j->entries++] = (struct fmt_sum_entry) {
-				.lba = i * FMT_LEAF + at,
+			c->entry[c->entries++] = (struct fmt_sum_entry) {
+				.lba = i * FMT_LEAF + j,
 			};
 		}
 	}
 }
 
-static void entries_find(struct vlog *v, struct job *j)
+static void entries_find(struct vlog *v)
 {
-	const struct seg *s = &v->seg[j->victim];
+	struct cleaner *c = v->cleaner;
+	const struct seg *s = &v->seg[c->victim];
 	const struct fmt_sum *sum = NULL;
 
-	j->at = 0;
-	if (j->have & 1u << (s->k - 1))
-		sum = fmt_sum_find(j->buf[s->k - 1]->data, v->label.unit_bytes,
+	c->at = 0;
+	if (c->have & 1u << (s->k - 1))
+		sum = fmt_sum_find(c->buf[s->k - 1]->data, v->label.unit_bytes,
 				   v->uuid);
-	if (!sum || sum->seg_id != s->id || sum->stripe != j->stripe) {
-		entries_from_map(v, j);
+	if (!sum || sum->seg_id != s->id || sum->stripe != c->stripe) {
+		entries_from_map(v);
 		return;
 	}
-	j->entries = sum->entries;
-	memcpy(j->entry,
-	       (const uint8_t *)sum - sum->entries * sizeof(*j->entry),
-	       sum->entries * sizeof(*j->entry));
+	c->entries = sum->entries;
+	memcpy(c->entry,
+	       (const uint8_t *)sum - sum->entries * sizeof(*c->entry),
+	       sum->entries * sizeof(*c->entry));
 }
 
 /* ---- one block ----------------------------------------------------- */
 
 /* Its segment may be from before the codec changed. */
-static void block_recode(struct vlog *v, struct job *j, uint64_t lba,
-			 const uint8_t **stored, unsigned *grans,
-			 unsigned *codec, uint32_t *crc)
+static void block_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
+			 unsigned *grans, unsigned *codec, uint32_t *crc)
 {
-	if (*stored && v->seg[j->victim].id < v->conf.codec_since)
-		stored_recode(v, lba, stored, grans, codec, crc, j->recoded);
+	struct cleaner *c = v->cleaner;
+
+	if (*stored && v->seg[c->victim].id < v->conf.codec_since)
+		stored_recode(v, lba, stored, grans, codec, crc, c->recoded);
 }
 
 /* False: the cold stripe is full, or there is none to be had. */
-static bool cold_add(struct vlog *v, struct job *j, uint64_t lba, uint64_t loc,
-		     uint32_t crc, const uint8_t *stored)
+static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
+		     const uint8_t *stored)
 {
 	struct cleaner *c = v->cleaner;
 	unsigned grans = loc_grans(loc), codec = loc_codec(loc);
@@ -353,13 +333,13 @@ static bool cold_add(struct vlog *v, struct job *j, uint64_t lba, uint64_t loc,
 		v->cold = stripe_begin(v, STREAM_COLD);
 	if (!v->cold)
 		return false;
-	block_recode(v, j, lba, &bytes, &grans, &codec, &crc_now);
+	block_recode(v, lba, &bytes, &grans, &codec, &crc_now);
 	p = stripe_add(v, v->cold, bytes ? grans : 1, &e);
 	if (!p) {
 		stripe_write(v, v->cold);
 		v->cold = NULL;
 		c->urgent_moves = false;
-		return cold_add(v, j, lba, loc, crc, stored);
+		return cold_add(v, lba, loc, crc, stored);
 	}
 	if (bytes)
 		memcpy(p, bytes, (size_t)grans * FMT_GRAN);
@@ -369,10 +349,10 @@ static bool cold_add(struct vlog *v, struct job *j, uint64_t lba, uint64_t loc,
 	e->old = loc;
 	e->crc = crc_now;
 	e->flags = bytes ? (uint8_t)(codec << ENT_CODEC_SHIFT) : ENT_BAD;
-	e->seg = j->victim;
-	seg_pin(v, j->victim);
-	v->seg[j->victim].moves++;
-	if (j->why > WHY_SPACE) {
+	e->seg = c->victim;
+	seg_pin(v, c->victim);
+	v->seg[c->victim].moves++;
+	if (c->why > WHY_SPACE) {
 		c->urgent_moves = true;
 		resync_moved(v, grans, v->cold->k);
 	}
@@ -382,98 +362,98 @@ static bool cold_add(struct vlog *v, struct job *j, uint64_t lba, uint64_t loc,
 
 static void block_fetched(struct fetch *f, int result)
 {
-	struct job *j = container_of(f, struct job, fetch);
+	struct cleaner *c = container_of(f, struct cleaner, fetch);
 
-	j->fetched = result;
-	j->fetched_over = true;
+	c->fetched = result;
+	c->fetched_over = true;
 	vlog_kick(f->v);
 }
 
 /* True: on to the next; false: waits. */
-static bool block_move(struct vlog *v, struct job *j)
+static bool block_move(struct vlog *v)
 {
-	const uint64_t lba = j->entry[j->at].lba;
+	struct cleaner *c = v->cleaner;
+	const uint64_t lba = c->entry[c->at].lba;
 	uint64_t loc = 0;
 	uint32_t crc = 0;
 	const uint8_t *p;
 
 	if (lba < v->label.size_blocks)
 		loc = map_loc(v, lba, &crc);
-	if (loc_kind(loc) != LOC_SEG || loc_seg_index(loc) != j->victim ||
-	    loc_stripe(loc) != j->stripe)
+	if (loc_kind(loc) != LOC_SEG || loc_seg_index(loc) != c->victim ||
+	    loc_stripe(loc) != c->stripe)
 		return true; /* dead */
-	p = j->buf[loc_unit(loc)]->data + (size_t)loc_gran(loc) * FMT_GRAN;
-	if (j->have & 1u << loc_unit(loc) &&
+	p = c->buf[loc_unit(loc)]->data + (size_t)loc_gran(loc) * FMT_GRAN;
+	if (c->have & 1u << loc_unit(loc) &&
 	    (MUT(NO_CRC) ||
 	     codec_block_crc(v->crc_seed, lba, p,
 			     (size_t)loc_grans(loc) * FMT_GRAN) == crc))
-		return cold_add(v, j, lba, loc, crc, p);
-	j->fetch = (struct fetch) {
+		return cold_add(v, lba, loc, crc, p);
+	c->fetch = (struct fetch) {
 		.lba = lba,
 		.loc = loc,
 		.crc = crc,
-		.bad = seg_unit_there(v, &v->seg[j->victim], loc_unit(loc)),
-		.stored = j->stored,
+		.bad = seg_unit_there(v, &v->seg[c->victim], loc_unit(loc)),
+		.stored = c->stored,
 		.done = block_fetched,
 	};
-	j->fetched_over = false;
-	j->phase = CLEAN_FETCH;
-	fetch_submit(v, &j->fetch);
+	c->fetched_over = false;
+	c->phase = CLEAN_FETCH;
+	fetch_submit(v, &c->fetch);
 	return false;
 }
 
-static bool fetch_take(struct vlog *v, struct job *j)
+static bool fetch_take(struct vlog *v)
 {
-	const struct fetch *f = &j->fetch;
+	struct cleaner *c = v->cleaner;
+	const struct fetch *f = &c->fetch;
 
 	/* What cannot be read now may be when a member is back: one that died
 	 * may not have been noticed yet. */
-	if (j->fetched && f->partial && !MUT(LOST_EARLY)) {
-		v->seg[j->victim].held = true;
-		j->at++;
-		j->phase = CLEAN_MOVE;
+	if (c->fetched && f->partial) {
+		v->seg[c->victim].held = true;
+		c->at++;
+		c->phase = CLEAN_MOVE;
 		return true;
 	}
-	if (!cold_add(v, j, f->lba, f->loc, f->crc,
-		      j->fetched ? NULL : j->stored))
+	if (!cold_add(v, f->lba, f->loc, f->crc, c->fetched ? NULL : c->stored))
 		return false;
-	j->at++;
-	j->phase = CLEAN_MOVE;
+	c->at++;
+	c->phase = CLEAN_MOVE;
 	return true;
 }
 
 /* ---- one victim ---------------------------------------------------- */
 
-static bool victim_begin(struct vlog *v, struct job *j)
+static bool victim_begin(struct vlog *v)
 {
 	struct cleaner *c = v->cleaner;
-	const uint32_t victim = victim_choose(v, &j->why);
+	const uint32_t victim = victim_choose(v, &c->why);
 
-	if (victim == SEG_NONE || !resync_may(v, j->why))
+	if (victim == SEG_NONE || !resync_may(v, c->why))
 		return false;
-	j->victim = victim;
-	j->stripe = 0;
-	if (!stripe_read(v, j)) {
-		j->victim = SEG_NONE;
+	c->victim = victim;
+	c->stripe = 0;
+	if (!stripe_read(v)) {
+		c->victim = SEG_NONE;
 		return false;
 	}
 	c->u_victims = 0.9 * c->u_victims +
-		       0.1 * (j->why > WHY_SPACE ? c->u_victims
+		       0.1 * (c->why > WHY_SPACE ? c->u_victims
 						 : seg_use(v, &v->seg[victim]));
 	seg_pin(v, victim);
-	v->seg[victim].cleaning = true;
 	return true;
 }
 
-static void victim_end(struct vlog *v, struct job *j)
+static void victim_end(struct vlog *v)
 {
-	const uint32_t victim = j->victim;
+	struct cleaner *c = v->cleaner;
+	const uint32_t victim = c->victim;
 
-	bufs_put(j);
-	j->victim = SEG_NONE;
-	j->phase = CLEAN_IDLE;
+	bufs_put(c);
+	c->victim = SEG_NONE;
+	c->phase = CLEAN_IDLE;
 	v->stat.cleaned_segs++;
-	v->seg[victim].cleaning = false;
 	if (MUT(FREE_EARLY)) {
 		v->seg[victim].live = 0;
 		v->seg[victim].pins = 1;
@@ -481,36 +461,38 @@ static void victim_end(struct vlog *v, struct job *j)
 	seg_unpin(v, victim);
 }
 
-static bool stripe_moved(struct vlog *v, struct job *j)
+static bool stripe_moved(struct vlog *v)
 {
+	struct cleaner *c = v->cleaner;
 
-	bufs_put(j);
+	bufs_put(c);
 	/* A member that is back makes its segments whole. */
-	if (j->stripe + 1 == v->label.stripes || !v->seg[j->victim].live ||
-	    (j->why >= WHY_LOST &&
-	     resync_why(v, &v->seg[j->victim]) < j->why)) {
-		victim_end(v, j);
+	if (c->stripe + 1 == v->label.stripes || !v->seg[c->victim].live ||
+	    (c->why >= WHY_LOST &&
+	     resync_why(v, &v->seg[c->victim]) < c->why)) {
+		victim_end(v);
 		return true;
 	}
-	if (!resync_may(v, j->why))
+	if (!resync_may(v, c->why))
 		return false;
-	j->stripe++;
-	if (stripe_read(v, j))
+	c->stripe++;
+	if (stripe_read(v))
 		return true;
-	j->stripe--; /* no buffers now: this one again, harmlessly */
-	j->entries = j->at = 0;
+	c->stripe--; /* no buffers now: this one again, harmlessly */
+	c->entries = c->at = 0;
 	return false;
 }
 
-static bool move_step(struct vlog *v, struct job *j)
+static bool move_step(struct vlog *v)
 {
+	struct cleaner *c = v->cleaner;
 
-	while (j->at < j->entries) {
-		if (!block_move(v, j))
+	while (c->at < c->entries) {
+		if (!block_move(v))
 			return false;
-		j->at++;
+		c->at++;
 	}
-	return stripe_moved(v, j);
+	return stripe_moved(v);
 }
 
 /* What cannot wait is not held back for want of company. */
@@ -527,84 +509,66 @@ static bool cold_flush(struct vlog *v)
 	return true;
 }
 
-/* What is half done is as if it had not begun. */
-static bool wind_up(struct vlog *v, struct job *j)
+static bool idle_step(struct vlog *v)
 {
-	if (j->phase == CLEAN_IDLE || !batch_over(&j->batch) ||
-	    (j->phase == CLEAN_FETCH && !j->fetched_over))
-		return false;
-	bufs_put(j);
-	j->phase = CLEAN_IDLE;
-	v->seg[j->victim].cleaning = false;
-	seg_unpin(v, j->victim);
-	j->victim = SEG_NONE;
-	return true;
+	return victim_begin(v) || cold_flush(v);
 }
 
-static bool job_step(struct vlog *v, struct job *j)
+/* The vDisk closes: what is half done is as if it had not begun. */
+static bool wind_up(struct vlog *v)
 {
-	switch (j->phase) {
-	case CLEAN_IDLE:
-		return victim_begin(v, j);
-	case CLEAN_READ:
-		if (!batch_over(&j->batch))
-			return false;
-		for (unsigned i = 0; i < seg_width(&v->seg[j->victim]); i++)
-			if (j->batch.failed & 1u << v->seg[j->victim].comp[i])
-				j->have &= ~(1u << i);
-		units_decode(v, j);
-		entries_find(v, j);
-		j->phase = CLEAN_MOVE;
-		return true;
-	case CLEAN_MOVE:
-		return move_step(v, j);
-	case CLEAN_FETCH:
-		return j->fetched_over && fetch_take(v, j);
-	}
-	return false;
-}
+	struct cleaner *c = v->cleaner;
 
-static void cold_drop(struct vlog *v)
-{
-	if (v->cold)
+	if (v->cold) {
 		stripe_drop(v, v->cold);
-	v->cold = NULL;
+		v->cold = NULL;
+	}
+	if (c->phase == CLEAN_IDLE || !batch_over(&c->batch) ||
+	    (c->phase == CLEAN_FETCH && !c->fetched_over))
+		return false;
+	bufs_put(c);
+	c->phase = CLEAN_IDLE;
+	seg_unpin(v, c->victim);
+	c->victim = SEG_NONE;
+	return true;
 }
 
 bool clean_step(struct vlog *v)
 {
-	const unsigned jobs = seg_space_low(v) ? seg_victims(v) : JOBS;
 	struct cleaner *c = v->cleaner;
-	bool moved = false, idle = true;
 
-	if (v->state == VLOG_OPENING)
-		return false;
-	if (v->state != VLOG_SERVING) {
-		cold_drop(v);
-		for (unsigned i = 0; i < JOBS; i++)
-			moved |= wind_up(v, &c->job[i]);
-		return moved;
-	}
+	if (v->state != VLOG_SERVING)
+		return v->state == VLOG_OPENING ? false : wind_up(v);
 	/* A cold stripe on a member that was lost would only fail. */
 	if (v->cold && v->seg[v->cold->seg].state != SEG_OPEN &&
-	    v->seg[v->cold->seg].next < v->label.stripes)
-		cold_drop(v);
-	for (unsigned i = 0; i < JOBS; i++) {
-		/* More would need more than the reserve before the first
-		 * of them is free. */
-		moved |= i >= jobs ? wind_up(v, &c->job[i])
-				   : job_step(v, &c->job[i]);
-		idle &= c->job[i].phase == CLEAN_IDLE;
+	    v->seg[v->cold->seg].next < v->label.stripes) {
+		stripe_drop(v, v->cold);
+		v->cold = NULL;
 	}
-	return (idle && !moved && cold_flush(v)) || moved;
+	switch (c->phase) {
+	case CLEAN_IDLE:
+		return idle_step(v);
+	case CLEAN_READ:
+		if (!batch_over(&c->batch))
+			return false;
+		for (unsigned i = 0; i < seg_width(&v->seg[c->victim]); i++)
+			if (c->batch.failed & 1u << v->seg[c->victim].comp[i])
+				c->have &= ~(1u << i);
+		units_decode(v);
+		entries_find(v);
+		c->phase = CLEAN_MOVE;
+		return true;
+	case CLEAN_MOVE:
+		return move_step(v);
+	case CLEAN_FETCH:
+		return c->fetched_over && fetch_take(v);
+	}
+	return false;
 }
 
 bool cleaner_idle(const struct vlog *v)
 {
-	for (unsigned i = 0; i < JOBS; i++)
-		if (v->cleaner->job[i].phase != CLEAN_IDLE)
-			return false;
-	return !v->cold;
+	return v->cleaner->phase == CLEAN_IDLE && !v->cold;
 }
 
 void cleaner_info(const struct vlog *v, struct vlog_info *info)

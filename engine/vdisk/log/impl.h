@@ -136,7 +136,6 @@ struct seg {
 	bool sealing;
 	uint32_t stripes; /* bits of those committed in this run */
 	bool held;        /* a block of it waits for a member to come back */
-	bool cleaning;
 	uint8_t next, out, commits; /* stripes begun, in work, appended */
 	uint8_t bad;                /* reads that had to be repaired */
 	uint16_t pins;              /* readers, cleaner, moves from it */
@@ -175,7 +174,6 @@ void stored_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
 		   uint8_t *scratch);
 double seg_free_share(const struct vlog *v);
 bool seg_space_low(const struct vlog *v);       /* users must wait */
-unsigned seg_victims(const struct vlog *v);     /* at a time, if so */
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
 /* The code for segments of this shape; it has been asked for before. */
 const struct ec *seg_ec(const struct vlog *v, unsigned k, unsigned m);

@@ -104,17 +104,6 @@ bool seg_space_low(const struct vlog *v)
 	return members_with(v, RESERVE_SLOTS + 2) < seg_k_now(v) + v->m;
 }
 
-/* Victims that may be moved at a time: each may need a segment before it is
- * free itself, and half the reserve is for what lies unevenly. */
-unsigned seg_victims(const struct vlog *v)
-{
-	const unsigned width = seg_k_now(v) + v->m;
-	const unsigned alive = member_alive_count(v);
-	const unsigned most = width ? RESERVE_SLOTS * alive / width / 2 : 1;
-
-	return most > 1 ? most : 1;
-}
-
 /* What a stripe holds at least: the summary may cost a block's room, and 3 %
  * are for blocks that do not fill a unit. */
 static uint64_t stripe_grans(const struct vlog *v, unsigned k)
@@ -330,12 +319,8 @@ static unsigned seg_lanes(const struct vlog *v, enum stream stream)
 	const unsigned alive = member_alive_count(v);
 	unsigned lanes = width ? (alive + width - 1) / width : 1;
 
-	if (members_with(v, LANE_SLOTS) < alive) {
-		const unsigned most =
-			stream == STREAM_COLD ? seg_victims(v) : 1;
-
-		lanes = most < lanes ? most : lanes;
-	}
+	if (stream == STREAM_COLD || members_with(v, LANE_SLOTS) < alive)
+		return 1;
 	return lanes < SEG_LANES ? lanes : SEG_LANES;
 }
 
