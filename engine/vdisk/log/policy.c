@@ -209,6 +209,8 @@ static int policy_take(struct vlog *v, struct change *c)
 		rc = member_slots_grow(&v->member[i], c->slots[i]);
 	for (unsigned i = v->n; i < c->comps && !rc; i++)
 		rc = member_space_init(v, &v->member[i], c->slots[i]);
+	for (unsigned i = 0; i < c->comps && !rc; i++)
+		rc = punch_fit(v, i);
 	if (rc)
 		return rc;
 	v->n = c->comps;

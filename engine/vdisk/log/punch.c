@@ -32,15 +32,44 @@ struct punch {
 	} of[FMT_COMPS_MAX];
 };
 
+/* Grows with its slots: at the opening, and when a component has grown. */
+int punch_fit(struct vlog *v, unsigned i)
+{
+	struct punch *p = v->punch;
+	const uint32_t slots = v->member[i].slots;
+	const size_t was = (p->of[i].slots + 63) / 64;
+	const size_t words = (slots + 63) / 64;
+	uint64_t *freed, *due;
+
+	if (p->of[i].slots >= slots)
+		return 0;
+	freed = realloc(p->of[i].freed, words * 8);
+	if (freed)
+		p->of[i].freed = freed;
+	due = realloc(p->of[i].due, words * 8);
+	if (due)
+		p->of[i].due = due;
+	if (!freed || !due)
+		return -ENOMEM;
+	memset(freed + was, 0, (words - was) * 8);
+	memset(due + was, 0, (words - was) * 8);
+	p->of[i].slots = slots;
+	return 0;
+}
+
 int punch_init(struct vlog *v)
 {
+	int rc = 0;
+
 	v->punch = calloc(1, sizeof(*v->punch));
 	if (!v->punch)
 		return -ENOMEM;
 	v->punch->v = v;
 	batch_begin(&v->punch->batch, NULL);
 	v->punch->batch.out = 0;
-	return 0;
+	for (unsigned i = 0; i < v->n && !rc; i++)
+		rc = punch_fit(v, i);
+	return rc;
 }
 
 void punch_fini(struct vlog *v)
@@ -75,37 +104,12 @@ static void look_at(struct vlog *v, uint64_t ns)
 
 /* ---- what is due --------------------------------------------------- */
 
-static bool maps_fit(struct vlog *v, unsigned i)
-{
-	struct punch *p = v->punch;
-	const uint32_t slots = v->member[i].slots;
-	const size_t was = (p->of[i].slots + 63) / 64;
-	const size_t words = (slots + 63) / 64;
-	uint64_t *freed, *due;
-
-	if (p->of[i].slots >= slots)
-		return true;
-	freed = realloc(p->of[i].freed, words * 8);
-	if (freed)
-		p->of[i].freed = freed;
-	due = realloc(p->of[i].due, words * 8);
-	if (due)
-		p->of[i].due = due;
-	if (!freed || !due)
-		return false;
-	memset(freed + was, 0, (words - was) * 8);
-	memset(due + was, 0, (words - was) * 8);
-	p->of[i].slots = slots;
-	return true;
-}
-
 void punch_freed(struct vlog *v, unsigned i, uint32_t slot)
 {
 	const struct bdev *bdev = v->member[i].bdev;
 	struct punch *p = v->punch;
 
-	if (!bdev || !bdev->limits.can_trim || v->state != VLOG_SERVING ||
-	    !maps_fit(v, i))
+	if (!bdev || !bdev->limits.can_trim || v->state != VLOG_SERVING)
 		return;
 	bit_set(p->of[i].freed, slot);
 	if (!timer_armed(&p->timer) && !p->busy) {

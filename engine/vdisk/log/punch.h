@@ -13,6 +13,8 @@ struct vlog;
 
 int punch_init(struct vlog *v);
 void punch_fini(struct vlog *v);
+/* After its slots were set, or have grown. 0, -ENOMEM. */
+int punch_fit(struct vlog *v, unsigned member);
 /* A slot is free from now on; it is in use again. */
 void punch_freed(struct vlog *v, unsigned member, uint32_t slot);
 void punch_taken(struct vlog *v, unsigned member, uint32_t slot);
