@@ -488,7 +488,7 @@ static const struct {
 	{ MUT_NO_FUA, "no_fua", 30 },
 	{ MUT_SNAP_NO_COW, "snap_no_cow", 0 },
 	{ MUT_STALE_REPAIR, "stale_repair", 0 },
-	{ MUT_PUNCH_EARLY, "punch_early", 60 },
+	{ MUT_PUNCH_EARLY, "punch_early", 400 },
 };
 
 /* The first seed that notices; 0: none of them did. */
