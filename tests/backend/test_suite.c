@@ -186,8 +186,8 @@ static void test_demo(void **state)
 	(void)state;
 	p.seconds = 1;
 	plan = load("demo", &p);
-	assert_int_equal(count(plan, "prefill"), 3);
-	assert_int_equal(count(plan, "max"), 4);
+	assert_int_equal(count(plan, "prefill"), 4);
+	assert_int_equal(count(plan, "max"), 5);
 	assert_int_equal(count(plan, "point"), 39);
 	assert_int_equal(count(plan, "link"), 2);
 	during = json_object_get(nth(plan, "point", 35), "during");
