@@ -339,6 +339,32 @@ static void test_heat_tail(void **state)
 	canvas_fini(&c);
 }
 
+/* Fewer rows than buckets: none is cut off, and the line stands where the
+ * counts around it do. */
+static void test_heat_low(void **state)
+{
+	static const uint32_t count[8] = { 0, 1, 0, 0, 0, 0, 100000, 1 };
+	static const double line[1] = { 6.2 };
+	struct heat heat = { .count = count,
+			     .rows = 8,
+			     .columns = 1,
+			     .line = line,
+			     .label = row_label };
+	struct canvas c = { 0 };
+
+	(void)state;
+	assert_int_equal(canvas_resize(&c, 8, 4), 0);
+	heat_draw(&c, (struct rect) { 0, 0, 8, 4 }, &heat);
+	assert_int_equal(canvas_cell(&c, 7, 0)->ch, 0x2501); /* 6 and 7 */
+	assert_int_equal(canvas_cell(&c, 7, 1)->ch, 0);
+	assert_int_equal(canvas_cell(&c, 7, 2)->ch, 0);
+	assert_int_equal(canvas_cell(&c, 7, 3)->ch, 0xb7); /* 0 and 1 */
+	heat.line = NULL;
+	heat_draw(&c, (struct rect) { 0, 0, 8, 4 }, &heat);
+	assert_int_equal(canvas_cell(&c, 7, 0)->ch, 0x2588);
+	canvas_fini(&c);
+}
+
 static void test_fmt(void **state)
 {
 	char b[FMT_MAX];
@@ -381,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_spark),
 		cmocka_unit_test(test_bar),
 		cmocka_unit_test(test_heat_tail),
+		cmocka_unit_test(test_heat_low),
 		cmocka_unit_test(test_fmt),
 	};
 

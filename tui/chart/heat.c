@@ -44,12 +44,11 @@ static void heat_cell(struct canvas *c, int x, int y, unsigned step)
 	canvas_put(c, x, y, ROLE_HEAT0 + step - 1, shade[step - 1]);
 }
 
-/* Which bucket a row of the picture shows: all `span` buckets share its
- * height, some by a row more than others. */
+/* The first bucket that a row of the picture shows. All `span` buckets share
+ * its height: where it is higher, some by a row more than others; where it is
+ * lower, a row shows all from its own first to the next row's. */
 static size_t row_bucket(int from_low, int h, size_t lo, size_t span)
 {
-	if ((size_t)h < span)
-		return lo + (size_t)from_low;
 	return lo + (size_t)from_low * span / (size_t)h;
 }
 
@@ -59,6 +58,17 @@ struct view {
 	struct rect in;
 	size_t lo, span;
 };
+
+static uint32_t row_count(const struct view *v, const uint32_t *count, int y)
+{
+	const size_t from = row_bucket(y, v->in.h, v->lo, v->span);
+	const size_t to = row_bucket(y + 1, v->in.h, v->lo, v->span);
+	uint32_t sum = from < v->heat->rows ? count[from] : 0;
+
+	for (size_t row = from + 1; row < to && row < v->heat->rows; row++)
+		sum += count[row];
+	return sum;
+}
 
 static void heat_column(const struct view *v, size_t col, int x)
 {
@@ -70,10 +80,10 @@ static void heat_column(const struct view *v, size_t col, int x)
 	for (size_t y = 0; y < heat->rows; y++)
 		sum += count[y];
 	for (int y = 0; y < v->in.h && sum; y++) {
-		size_t row = row_bucket(y, v->in.h, v->lo, v->span);
+		const uint32_t here = row_count(v, count, y);
 
-		if (row < heat->rows && count[row])
-			heat_cell(v->c, x, low - y, heat_step(count[row], sum));
+		if (here)
+			heat_cell(v->c, x, low - y, heat_step(here, sum));
 	}
 	if (heat->line && isfinite(heat->line[col])) {
 		double at = (heat->line[col] - (double)v->lo) /
