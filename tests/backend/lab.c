@@ -101,6 +101,22 @@ void lab_close(struct lab *lab)
 	assert_int_equal(system(command), 0);
 }
 
+int lab_setup(void **state)
+{
+	struct lab *lab = calloc(1, sizeof(*lab));
+
+	lab_open(lab);
+	*state = lab;
+	return 0;
+}
+
+int lab_teardown(void **state)
+{
+	lab_close(*state);
+	free(*state);
+	return 0;
+}
+
 pid_t lab_daemon(struct lab *lab, const char *options)
 {
 	char command[512];
@@ -265,6 +281,13 @@ void hears_close(struct hears *h)
 	h->link = NULL;
 }
 
+void hears_attach(struct hears *h, struct lab *lab)
+{
+	hears_open(h, lab,
+		   &(struct hears_opts) { .spawn = true, .acks = true });
+	assert_int_equal(h->state, LINK_UP);
+}
+
 static void on_answer(const json_t *reply, void *arg)
 {
 	struct hears *h = arg;
@@ -300,6 +323,24 @@ void hears_ask_ok(struct hears *h, const char *what, json_t *body)
 				: h->reason);
 }
 
+void hears_ask_refused(struct hears *h, const char *what, json_t *body,
+		       int code, const char *why)
+{
+	const json_t *answer = hears_ask(h, what, body);
+	const char *error = json_string_value(json_object_get(answer, "error"));
+
+	if (json_integer_value(json_object_get(answer, "code")) != code ||
+	    !error || !strstr(error, why))
+		fail_msg("%s: %lld \"%s\", not %d \"%s\"", what,
+			 json_integer_value(json_object_get(answer, "code")),
+			 error ? error : "", code, why);
+}
+
+void hears_fault(struct hears *h, const char *text)
+{
+	hears_ask_ok(h, "fault", json_pack("{s:s}", "text", text));
+}
+
 const json_t *hears_find(struct hears *h, const char *e, const char *member,
 			 const char *value)
 {
@@ -315,6 +356,26 @@ const json_t *hears_find(struct hears *h, const char *e, const char *member,
 			return event;
 	}
 	return NULL;
+}
+
+static const json_t *vdisk_says(struct hears *h, const char *vdisk,
+				const char *member)
+{
+	return json_object_get(hears_find(h, "vdisk", "name", vdisk), member);
+}
+
+const char *hears_vdisk_text(struct hears *h, const char *vdisk,
+			     const char *member)
+{
+	const char *text = json_string_value(vdisk_says(h, vdisk, member));
+
+	return text ? text : "";
+}
+
+json_int_t hears_vdisk_int(struct hears *h, const char *vdisk,
+			   const char *member)
+{
+	return json_integer_value(vdisk_says(h, vdisk, member));
 }
 
 unsigned hears_count(struct hears *h, const char *e)

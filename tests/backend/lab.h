@@ -17,6 +17,9 @@ struct lab {
 void lab_open(struct lab *lab);
 /* Ends the daemon if it lives and removes the directory. */
 void lab_close(struct lab *lab);
+/* For cmocka: a lab in *state, opened before a test and closed after it. */
+int lab_setup(void **state);
+int lab_teardown(void **state);
 /* Starts the daemon with these options; its process id. */
 pid_t lab_daemon(struct lab *lab, const char *options);
 /* That of the daemon that holds the lock; 0: none. */
@@ -52,6 +55,8 @@ struct hears_opts {
 void hears_open(struct hears *h, struct lab *lab,
 		const struct hears_opts *opts);
 void hears_close(struct hears *h);
+/* One that starts the daemon where none runs, and acknowledges: UP. */
+void hears_attach(struct hears *h, struct lab *lab);
 /* One turn of at most 50 ms. */
 void hears_turn(struct hears *h);
 /* Turns until it is so; false after timeout_s. */
@@ -59,9 +64,18 @@ bool hears_until(struct hears *h, bool (*so)(struct hears *h), int timeout_s);
 /* Asks and waits for the answer (borrowed until the next); NULL: none. */
 const json_t *hears_ask(struct hears *h, const char *what, json_t *body);
 void hears_ask_ok(struct hears *h, const char *what, json_t *body);
+/* It is refused with this code and, among others, these words. */
+void hears_ask_refused(struct hears *h, const char *what, json_t *body,
+		       int code, const char *why);
+void hears_fault(struct hears *h, const char *text);
 /* The newest event of a type whose member is this text (NULL: any). */
 const json_t *hears_find(struct hears *h, const char *e, const char *member,
 			 const char *value);
+/* What the newest event of a vDisk says; "" or 0 where it says nothing. */
+const char *hears_vdisk_text(struct hears *h, const char *vdisk,
+			     const char *member);
+json_int_t hears_vdisk_int(struct hears *h, const char *vdisk,
+			   const char *member);
 unsigned hears_count(struct hears *h, const char *e);
 bool run_is_over(struct hears *h);
 bool link_is_down(struct hears *h);

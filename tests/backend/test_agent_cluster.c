@@ -18,56 +18,12 @@
 
 #include "lab.h"
 
-static int setup(void **state)
-{
-	struct lab *lab = calloc(1, sizeof(*lab));
-
-	lab_open(lab);
-	*state = lab;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	lab_close(*state);
-	free(*state);
-	return 0;
-}
-
-static void attach(struct hears *h, struct lab *lab)
-{
-	hears_open(h, lab,
-		   &(struct hears_opts) { .spawn = true, .acks = true });
-	assert_int_equal(h->state, LINK_UP);
-}
-
-static void refused(struct hears *h, const char *what, json_t *body, int code,
-		    const char *why)
-{
-	const json_t *answer = hears_ask(h, what, body);
-	const char *error = json_string_value(json_object_get(answer, "error"));
-
-	if (json_integer_value(json_object_get(answer, "code")) != code ||
-	    !error || !strstr(error, why))
-		fail_msg("%s: %lld \"%s\", not %d \"%s\"", what,
-			 json_integer_value(json_object_get(answer, "code")),
-			 error ? error : "", code, why);
-}
-
-static void fault(struct hears *h, const char *text)
-{
-	hears_ask_ok(h, "fault", json_pack("{s:s}", "text", text));
-}
-
 /* ---- what the newest event of db1 says -------------------------------------
  */
 
 static const char *word(struct hears *h, const char *member)
 {
-	const char *text = json_string_value(
-		json_object_get(hears_find(h, "vdisk", "name", "db1"), member));
-
-	return text ? text : "";
+	return hears_vdisk_text(h, "db1", member);
 }
 
 static bool is_healthy(struct hears *h)
@@ -92,8 +48,7 @@ static bool is_migrating(struct hears *h)
 
 static json_int_t raid(struct hears *h)
 {
-	return json_integer_value(
-		json_object_get(hears_find(h, "vdisk", "name", "db1"), "raid"));
+	return hears_vdisk_int(h, "db1", "raid");
 }
 
 static bool is_raid5(struct hears *h)
@@ -192,7 +147,7 @@ static void test_documents(void **state)
 	};
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	for (size_t k = 0; k < array_len(bad); k++) {
 		char text[256];
 		json_t *doc;
@@ -203,7 +158,8 @@ static void test_documents(void **state)
 				*at = '"';
 		doc = json_loads(text, JSON_DECODE_ANY, NULL);
 		assert_non_null(doc);
-		refused(&h, "cluster_open", json_pack("{s:o}", "cluster", doc),
+		hears_ask_refused(
+			&h, "cluster_open", json_pack("{s:o}", "cluster", doc),
 			k + 1 < array_len(bad) ? -EINVAL : -ENODEV, bad[k].why);
 	}
 	hears_close(&h);
@@ -228,20 +184,23 @@ static void test_policies(void **state)
 	struct lab *lab = *state;
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 6, 64));
-	refused(&h, "policy_set", policy("gold", 7, 65536), -EINVAL, "raid");
-	refused(&h, "policy_set", policy("gold", 5, 5000), -EINVAL, "");
+	hears_ask_refused(&h, "policy_set", policy("gold", 7, 65536), -EINVAL,
+			  "raid");
+	hears_ask_refused(&h, "policy_set", policy("gold", 5, 5000), -EINVAL,
+			  "");
 	hears_ask_ok(&h, "policy_set", policy("gold", 1, 65536));
-	refused(&h, "vdisk_create",
-		json_pack("{s:s, s:i, s:s}", "name", "db1", "size_bytes",
-			  8 << 20, "policy", "none"),
-		-ENOENT, "no policy none");
+	hears_ask_refused(&h, "vdisk_create",
+			  json_pack("{s:s, s:i, s:s}", "name", "db1",
+				    "size_bytes", 8 << 20, "policy", "none"),
+			  -ENOENT, "no policy none");
 	hears_ask_ok(&h, "vdisk_create",
 		     json_pack("{s:s, s:i, s:s}", "name", "db1", "size_bytes",
 			       8 << 20, "policy", "gold"));
-	refused(&h, "policy_delete", json_pack("{s:s}", "name", "gold"), -EBUSY,
-		"vDisk db1 has policy gold");
+	hears_ask_refused(&h, "policy_delete",
+			  json_pack("{s:s}", "name", "gold"), -EBUSY,
+			  "vDisk db1 has policy gold");
 	/* changing the policy changes the vDisk */
 	hears_ask_ok(&h, "policy_set", policy("gold", 5, 65536));
 	assert_true(hears_until(&h, is_raid5, 30));
@@ -251,7 +210,7 @@ static void test_policies(void **state)
 	hears_ask_ok(&h, "quit", NULL);
 	assert_true(hears_until(&h, is_going, 20));
 	hears_close(&h);
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 6, 64));
 	assert_true(hears_until(&h, is_raid5, 20));
 	assert_string_equal(word(&h, "policy"), "gold");
@@ -291,14 +250,14 @@ static void pull_members(struct hears *h, size_t leave, const char *action)
 			 action);
 	}
 	for (size_t k = 0; k < count; k++)
-		fault(h, text[k]);
+		hears_fault(h, text[k]);
 }
 
 static void test_cut_off(void **state)
 {
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", db1(1));
 	assert_true(hears_until(&h, is_healthy, 10));
@@ -306,10 +265,10 @@ static void test_cut_off(void **state)
 	/* nobody reads or writes, and yet it is known */
 	assert_true(hears_until(&h, is_offline, 10));
 	assert_true(strlen(word(&h, "reason")) > 5);
-	refused(&h, "run_start",
-		json_pack("{s:o, s:s}", "plan", lab_plan("db1", 0, 0), "run",
-			  ""),
-		-EINVAL, "run");
+	hears_ask_refused(&h, "run_start",
+			  json_pack("{s:o, s:s}", "plan", lab_plan("db1", 0, 0),
+				    "run", ""),
+			  -EINVAL, "run");
 	pull_members(&h, 1, "online");
 	assert_true(hears_until(&h, is_healthy, 30));
 	verify(&h);
@@ -346,7 +305,7 @@ static void test_lost_at_open(void **state)
 	json_t *members;
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 6, 64));
 	hears_ask_ok(&h, "vdisk_create", db1(1));
 	assert_true(hears_until(&h, is_healthy, 10));
@@ -400,7 +359,7 @@ static void test_migration_cut(void **state)
 	struct err err;
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 6, 64));
 	hears_ask_ok(&h, "vdisk_create",
 		     json_pack("{s:s, s:i, s:i, s:s}", "name", "db1",
@@ -412,13 +371,13 @@ static void test_migration_cut(void **state)
 	hears_ask_ok(&h, "vdisk_set",
 		     json_pack("{s:s, s:i}", "name", "db1", "raid", 6));
 	assert_true(hears_until(&h, is_migrating, 10));
-	refused(&h, "vdisk_set",
-		json_pack("{s:s, s:i}", "name", "db1", "raid", 5), -EBUSY,
-		"changing already");
-	refused(&h, "run_start",
-		json_pack("{s:o, s:s}", "plan", lab_plan("db1", 1, 500), "run",
-			  "r"),
-		-EBUSY, "changing its policy");
+	hears_ask_refused(&h, "vdisk_set",
+			  json_pack("{s:s, s:i}", "name", "db1", "raid", 5),
+			  -EBUSY, "changing already");
+	hears_ask_refused(&h, "run_start",
+			  json_pack("{s:o, s:s}", "plan",
+				    lab_plan("db1", 1, 500), "run", "r"),
+			  -EBUSY, "changing its policy");
 	kill(lab_pid(lab), SIGKILL);
 	assert_true(hears_until(&h, link_is_down, 10));
 	json_array_clear(h.event);
@@ -459,11 +418,12 @@ static void test_drives(void **state)
 
 	snprintf(path, sizeof(path), "%s/alone", lab->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	attach(&h, lab);
-	refused(&h, "drive_probe", json_pack("{s:s}", "path", "alone"), -EINVAL,
-		"absolute");
-	refused(&h, "drive_claim", json_pack("{s:s}", "path", path), -EINVAL,
-		"cluster");
+	hears_attach(&h, lab);
+	hears_ask_refused(&h, "drive_probe",
+			  json_pack("{s:s}", "path", "alone"), -EINVAL,
+			  "absolute");
+	hears_ask_refused(&h, "drive_claim", json_pack("{s:s}", "path", path),
+			  -EINVAL, "cluster");
 	answer = hears_ask(&h, "drive_probe", json_pack("{s:s}", "path", path));
 	assert_string_equal(
 		json_string_value(json_object_get(answer, "verdict")), "empty");
@@ -477,7 +437,7 @@ static void test_drives(void **state)
 	hears_close(&h);
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(t, lab_setup, lab_teardown)
 
 int main(void)
 {

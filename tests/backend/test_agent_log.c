@@ -18,27 +18,9 @@
 #include "engine/base.h"
 #include "lab.h"
 
-static int setup(void **state)
-{
-	struct lab *lab = calloc(1, sizeof(*lab));
-
-	lab_open(lab);
-	*state = lab;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	lab_close(*state);
-	free(*state);
-	return 0;
-}
-
 static void attach(struct hears *h, struct lab *lab, int domains)
 {
-	hears_open(h, lab,
-		   &(struct hears_opts) { .spawn = true, .acks = true });
-	assert_int_equal(h->state, LINK_UP);
+	hears_attach(h, lab);
 	hears_ask_ok(h, "cluster_open", lab_cluster(lab, domains, 1024));
 }
 
@@ -50,19 +32,6 @@ static json_t *vdisk(const char *name, int raid, const char *layout,
 			 "compression", compression);
 }
 
-static void refused(struct hears *h, const char *what, json_t *body, int code,
-		    const char *why)
-{
-	const json_t *answer = hears_ask(h, what, body);
-	const char *error = json_string_value(json_object_get(answer, "error"));
-
-	if (json_integer_value(json_object_get(answer, "code")) != code ||
-	    !error || !strstr(error, why))
-		fail_msg("%s: %lld \"%s\", not %d \"%s\"", what,
-			 json_integer_value(json_object_get(answer, "code")),
-			 error ? error : "", code, why);
-}
-
 static const json_t *told(struct hears *h, const char *e, const char *name,
 			  const char *member)
 {
@@ -71,9 +40,7 @@ static const json_t *told(struct hears *h, const char *e, const char *name,
 
 static const char *word(struct hears *h, const char *name, const char *member)
 {
-	const char *text = json_string_value(told(h, "vdisk", name, member));
-
-	return text ? text : "";
+	return hears_vdisk_text(h, name, member);
 }
 
 static bool both_healthy(struct hears *h)
@@ -222,24 +189,27 @@ static void test_refused(void **state)
 	json_t *j;
 
 	attach(&h, lab, 6);
-	refused(&h, "vdisk_create", vdisk("a", 1, "sideways", "none"), -EINVAL,
-		"\"layout\" must be inplace or log");
-	refused(&h, "vdisk_create", vdisk("a", 1, "log", "zip"), -EINVAL,
-		"\"compression\" must be none or lz4 or zstd");
-	refused(&h, "vdisk_create", vdisk("a", 1, "inplace", "lz4"), -EINVAL,
-		"cannot compress");
+	hears_ask_refused(&h, "vdisk_create", vdisk("a", 1, "sideways", "none"),
+			  -EINVAL, "\"layout\" must be inplace or log");
+	hears_ask_refused(&h, "vdisk_create", vdisk("a", 1, "log", "zip"),
+			  -EINVAL,
+			  "\"compression\" must be none or lz4 or zstd");
+	hears_ask_refused(&h, "vdisk_create", vdisk("a", 1, "inplace", "lz4"),
+			  -EINVAL, "cannot compress");
 	j = vdisk("a", 1, "log", "none");
 	json_object_set_new(j, "stripe_unit_bytes", json_integer(65536));
-	refused(&h, "vdisk_create", j, -EINVAL, "stripe unit of the log");
+	hears_ask_refused(&h, "vdisk_create", j, -EINVAL,
+			  "stripe unit of the log");
 	/* more memory than any machine that runs this has; more room than is
 	 * there */
-	refused(&h, "vdisk_create", sized("a", 32ull << 40), -ENOMEM,
-		"MiB of memory once all of it is written");
-	refused(&h, "vdisk_create", sized("a", 4ll << 30), -ENOSPC,
-		"and 0 have that much left");
+	hears_ask_refused(&h, "vdisk_create", sized("a", 32ull << 40), -ENOMEM,
+			  "MiB of memory once all of it is written");
+	hears_ask_refused(&h, "vdisk_create", sized("a", 4ll << 30), -ENOSPC,
+			  "and 0 have that much left");
 	assert_int_equal(components(lab, "a"), 0);
 	hears_ask_ok(&h, "vdisk_create", vdisk("log1", 6, "log", "none"));
-	refused(&h, "vdisk_set",
+	hears_ask_refused(
+		&h, "vdisk_set",
 		json_pack("{s:s, s:s}", "name", "log1", "layout", "inplace"),
 		-EOPNOTSUPP, "keeps the layout");
 	hears_ask_ok(&h, "run_start",
@@ -308,9 +278,12 @@ static void test_drives(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_both, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drives, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_both, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(test_refused, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(test_drives, lab_setup,
+						lab_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,52 +21,11 @@
 #include "engine/base.h"
 #include "lab.h"
 
-static int setup(void **state)
-{
-	struct lab *lab = calloc(1, sizeof(*lab));
-
-	lab_open(lab);
-	*state = lab;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	lab_close(*state);
-	free(*state);
-	return 0;
-}
-
 static void nap_ms(long ms)
 {
 	const struct timespec nap = { .tv_nsec = ms * 1000000 };
 
 	nanosleep(&nap, NULL);
-}
-
-static void attach(struct hears *h, struct lab *lab)
-{
-	hears_open(h, lab,
-		   &(struct hears_opts) { .spawn = true, .acks = true });
-	assert_int_equal(h->state, LINK_UP);
-}
-
-static void refused(struct hears *h, const char *what, json_t *body, int code,
-		    const char *why)
-{
-	const json_t *answer = hears_ask(h, what, body);
-	const char *error = json_string_value(json_object_get(answer, "error"));
-
-	if (json_integer_value(json_object_get(answer, "code")) != code ||
-	    !error || !strstr(error, why))
-		fail_msg("%s: %lld \"%s\", not %d \"%s\"", what,
-			 json_integer_value(json_object_get(answer, "code")),
-			 error ? error : "", code, why);
-}
-
-static void fault(struct hears *h, const char *text)
-{
-	hears_ask_ok(h, "fault", json_pack("{s:s}", "text", text));
 }
 
 static json_t *vdisk(const char *name, int mib, int raid)
@@ -85,16 +44,12 @@ static json_t *policy(const char *name, int raid, bool create)
 
 static const char *word(struct hears *h, const char *member)
 {
-	const char *text = json_string_value(
-		json_object_get(hears_find(h, "vdisk", "name", "db1"), member));
-
-	return text ? text : "";
+	return hears_vdisk_text(h, "db1", member);
 }
 
 static json_int_t number(struct hears *h, const char *member)
 {
-	return json_integer_value(
-		json_object_get(hears_find(h, "vdisk", "name", "db1"), member));
+	return hears_vdisk_int(h, "db1", member);
 }
 
 static bool is_healthy(struct hears *h)
@@ -156,24 +111,27 @@ static void test_names(void **state)
 					   "abcdefghijklmnopqrstuvwxyz012345" };
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 5, 64));
 	for (size_t k = 0; k < array_len(bad); k++) {
-		refused(&h, "vdisk_create", vdisk(bad[k], 8, 1), -EINVAL,
-			"1 to 31 letters");
-		refused(&h, "policy_set", policy(bad[k], 1, true), -EINVAL,
-			"1 to 31 letters");
+		hears_ask_refused(&h, "vdisk_create", vdisk(bad[k], 8, 1),
+				  -EINVAL, "1 to 31 letters");
+		hears_ask_refused(&h, "policy_set", policy(bad[k], 1, true),
+				  -EINVAL, "1 to 31 letters");
 	}
-	refused(&h, "vdisk_create", vdisk("db1", 0, 1), -EINVAL, "1 MiB");
-	refused(&h, "vdisk_create", vdisk("db1", 8, 6), -ENOSPC,
-		"needs 6 fault domains, there are 5");
+	hears_ask_refused(&h, "vdisk_create", vdisk("db1", 0, 1), -EINVAL,
+			  "1 MiB");
+	hears_ask_refused(&h, "vdisk_create", vdisk("db1", 8, 6), -ENOSPC,
+			  "needs 6 fault domains, there are 5");
 	hears_ask_ok(&h, "vdisk_create",
 		     vdisk("abcdefghijklmnopqrstuvwxyz01234", 1, 1));
-	refused(&h, "drive_claim",
+	hears_ask_refused(
+		&h, "drive_claim",
 		json_pack("{s:s, s:s}", "path", "/nowhere", "cluster", "a\nb"),
 		-EINVAL, "the name of a cluster");
 	hears_ask_ok(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1));
-	refused(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1), -EEXIST, "already");
+	hears_ask_refused(&h, "vdisk_create", vdisk("a.b.1.2", 1, 1), -EEXIST,
+			  "already");
 	hears_close(&h);
 }
 
@@ -183,14 +141,16 @@ static void test_policy_change(void **state)
 	const json_t *event;
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 5, 64));
 	hears_ask_ok(&h, "policy_set", policy("gold", 1, true));
-	refused(&h, "policy_set", policy("gold", 5, true), -EEXIST, "already");
-	refused(&h, "policy_set", policy("silver", 5, false), -ENOENT,
-		"policy list");
-	refused(&h, "policy_delete", json_pack("{s:s}", "name", "silver"),
-		-ENOENT, "policy list");
+	hears_ask_refused(&h, "policy_set", policy("gold", 5, true), -EEXIST,
+			  "already");
+	hears_ask_refused(&h, "policy_set", policy("silver", 5, false), -ENOENT,
+			  "policy list");
+	hears_ask_refused(&h, "policy_delete",
+			  json_pack("{s:s}", "name", "silver"), -ENOENT,
+			  "policy list");
 	hears_ask_ok(&h, "policy_set",
 		     json_pack("{s:s, s:i, s:b}", "name", "gold", "ftt", 2,
 			       "create", 0));
@@ -214,7 +174,7 @@ static void test_policy_intended(void **state)
 	char command[256];
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 5, 64));
 	hears_ask_ok(&h, "policy_set", policy("gold", 1, true));
 	hears_ask_ok(&h, "vdisk_create",
@@ -245,30 +205,30 @@ static void test_gone_while_replacing(void **state)
 	char back[80], stall[96], text[96];
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
 	assert_true(hears_until(&h, is_healthy, 10));
 	snprintf(back, sizeof(back), "drive %s:%s", member_at(&h, 0, "domain"),
 		 member_at(&h, 0, "drive"));
 	snprintf(text, sizeof(text), "%s offline", back);
-	fault(&h, text);
+	hears_fault(&h, text);
 	assert_true(hears_until(&h, is_degraded, 10));
 	snprintf(stall, sizeof(stall), "%s stall 600ms", back);
-	fault(&h, stall);
+	hears_fault(&h, stall);
 	snprintf(text, sizeof(text), "%s online", back);
-	fault(&h, text);
+	hears_fault(&h, text);
 	for (int k = 0; k < 6; k++) /* its label is being read by now */
 		hears_turn(&h);
 	for (int k = 1; k <= 3; k++) {
 		snprintf(text, sizeof(text), "domain n%d offline", k);
 		if (strncmp(back + 6, text + 7, 2) != 0)
-			fault(&h, text);
+			hears_fault(&h, text);
 	}
 	assert_true(hears_until(&h, says_what_to_do, 20));
 	for (int k = 1; k <= 3; k++) {
 		snprintf(text, sizeof(text), "domain n%d online", k);
-		fault(&h, text);
+		hears_fault(&h, text);
 	}
 	assert_true(hears_until(&h, is_healthy, 30));
 	verify(&h);
@@ -340,12 +300,14 @@ static void test_claimed_later(void **state)
 	assert_int_equal(ftruncate(fd, 64 << 20), 0);
 	assert_int_equal(pwrite(fd, "precious", 8, 0), 8);
 	close(fd);
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", body);
-	refused(&h, "vdisk_create", vdisk("db1", 8, 1), -ENOSPC, "2 of 3");
+	hears_ask_refused(&h, "vdisk_create", vdisk("db1", 8, 1), -ENOSPC,
+			  "2 of 3");
 	made_for_nothing = lab;
 	assert_true(hears_until(&h, is_clean, 10));
-	refused(&h, "drive_claim",
+	hears_ask_refused(
+		&h, "drive_claim",
 		json_pack("{s:s, s:s}", "path", path, "cluster", "lab"),
 		-EEXIST, "--destroy");
 	hears_ask_ok(&h, "drive_claim",
@@ -374,7 +336,7 @@ static void test_deleted_drive(void **state)
 	char command[160], domain[32];
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", quick_spare(lab, 4));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
 	assert_true(hears_until(&h, is_healthy, 10));
@@ -401,27 +363,27 @@ static void test_run_loses_vdisk(void **state)
 	struct hears h;
 	const char *why;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 5));
 	assert_true(hears_until(&h, is_healthy, 10));
 	plan = lab_plan("db1", 2, 20000);
 	hears_ask_ok(&h, "run_start",
 		     json_pack("{s:o, s:s}", "plan", plan, "run", "r1"));
-	fault(&h, "domain n1 offline");
+	hears_fault(&h, "domain n1 offline");
 	assert_true(hears_until(&h, is_degraded, 10));
-	refused(&h, "vdisk_set",
-		json_pack("{s:s, s:i}", "name", "db1", "raid", 1), -EBUSY,
-		"while a run is going on");
-	fault(&h, "domain n2 offline");
+	hears_ask_refused(&h, "vdisk_set",
+			  json_pack("{s:s, s:i}", "name", "db1", "raid", 1),
+			  -EBUSY, "while a run is going on");
+	hears_fault(&h, "domain n2 offline");
 	assert_true(hears_until(&h, run_has_failed, 30));
 	why = json_string_value(json_object_get(
 		hears_find(&h, "run_state", "state", "failed"), "reason"));
 	assert_non_null(why);
 	assert_non_null(strstr(why, "db1"));
 	assert_true(hears_until(&h, says_what_to_do, 20));
-	fault(&h, "domain n1 online");
-	fault(&h, "domain n2 online");
+	hears_fault(&h, "domain n1 online");
+	hears_fault(&h, "domain n2 online");
 	assert_true(hears_until(&h, is_healthy, 30));
 	verify(&h);
 	hears_close(&h);
@@ -432,12 +394,12 @@ static void test_end_in_stall(void **state)
 {
 	struct hears h;
 
-	attach(&h, *state);
+	hears_attach(&h, *state);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(*state, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 1));
-	fault(&h, "domain n1 stall 300s");
-	fault(&h, "domain n2 stall 300s");
-	fault(&h, "domain n3 slow 300s");
+	hears_fault(&h, "domain n1 stall 300s");
+	hears_fault(&h, "domain n2 stall 300s");
+	hears_fault(&h, "domain n3 slow 300s");
 	hears_ask_ok(&h, "quit", NULL);
 	assert_true(hears_until(&h, link_is_down, 20));
 	for (int k = 0; k < 1000 && lab_pid(*state); k++)
@@ -496,7 +458,7 @@ static void test_spoilt_label(void **state)
 	char domain[32], drive[32];
 	struct hears h;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 0));
 	assert_true(hears_until(&h, is_healthy, 10));
@@ -527,7 +489,7 @@ static void test_killed_but_not_gone(void **state)
 	pid_t pid;
 	int fd;
 
-	attach(&h, lab);
+	hears_attach(&h, lab);
 	hears_ask_ok(&h, "cluster_open", lab_cluster(lab, 3, 64));
 	hears_ask_ok(&h, "vdisk_create", vdisk("db1", 8, 0));
 	assert_true(hears_until(&h, is_healthy, 10));
@@ -549,7 +511,7 @@ static void test_killed_but_not_gone(void **state)
 	hears_close(&h);
 }
 
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define TEST(t) cmocka_unit_test_setup_teardown(t, lab_setup, lab_teardown)
 
 int main(void)
 {
