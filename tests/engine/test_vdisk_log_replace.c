@@ -280,11 +280,74 @@ static void test_queue(void **state)
 	end(&rig);
 }
 
+/* What was on it is gone, its label too; it is given back as it is. */
+static void test_wiped(void **state)
+{
+	struct vlog_info was, info;
+	struct rig rig;
+
+	(void)state;
+	begin(&rig, 21, 1, 1, 3);
+	vlog_info(rig.vd, &was);
+	assert_string_not_equal(was.slot[1].domain, "");
+	lose(&rig, 1);
+	memset(rig.disk[1].seen, 0, rig.disk[1].bytes);
+	memset(rig.disk[1].durable, 0, rig.disk[1].bytes);
+	disk_return(&rig.disk[1]);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	rebuilt(&rig);
+	vlog_info(rig.vd, &info);
+	assert_string_equal(info.slot[1].domain, was.slot[1].domain);
+	assert_string_equal(info.slot[1].drive, was.slot[1].drive);
+	assert_string_equal(info.slot[1].component, was.slot[1].component);
+	expect_all(&rig);
+	end(&rig);
+}
+
+/* Whoever goes next, once it rests: the new one must have a vote. crash: the
+ * owner dies as soon as the new one is the member. */
+static void vote_once(unsigned index, bool crash)
+{
+	struct answer a = { 0 };
+	struct vlog_info info;
+	struct rig rig;
+	unsigned spare;
+
+	begin(&rig, 31 + index, 1, 1, 3);
+	spare = rig_disk_add(&rig, rig.disk[0].bytes);
+	lose(&rig, index);
+	replace(&rig, index, spare, &a);
+	wait_for(&rig, &a, 1);
+	assert_int_equal(a.result, 0);
+	vlog_info(rig.vd, &info);
+	assert_int_equal(info.slot[index].state, MEMBER_REBUILDING);
+	assert_int_equal(info.failures_left, 0);
+	if (crash) {
+		rig_crash(&rig, true);
+		reopen(&rig);
+	}
+	rebuilt(&rig);
+	rig_crash(&rig, true);
+	disk_leave(&rig.disk[(index + 1) % 3]);
+	reopen(&rig);
+	expect_all(&rig);
+	end(&rig);
+}
+
+static void test_vote(void **state)
+{
+	(void)state;
+	for (unsigned index = 0; index < 3; index++) {
+		vote_once(index, false);
+		vote_once(index, true);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_replace), cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_wiped),   cmocka_unit_test(test_vote),
 		cmocka_unit_test(test_crash),
 	};
 

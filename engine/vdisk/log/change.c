@@ -232,13 +232,6 @@ static void part_made(struct maker *m, int result, void *arg)
 	vlog_kick(c->v);
 }
 
-static void seat_take(struct fmt_seat *seat, const struct vdisk_slot *slot)
-{
-	memcpy(seat->domain, slot->domain, sizeof(seat->domain));
-	memcpy(seat->drive, slot->drive, sizeof(seat->drive));
-	memcpy(seat->component, slot->component, sizeof(seat->component));
-}
-
 /* The label of a new component: as of today, with it in. */
 static void label_fill(const struct vlog *v, const struct change *c,
 		       struct fmt_label *l)
@@ -272,7 +265,7 @@ int parts_make(struct change *c)
 
 	for (unsigned i = 0; i < c->parts; i++) {
 		uuid_make(v->r, c->part[i].seat.uuid);
-		seat_take(&c->part[i].seat, &c->part[i].slot);
+		seat_place(&c->part[i].seat, &c->part[i].slot);
 	}
 	label_fill(v, c, &label);
 	c->step = CHANGE_BUSY;

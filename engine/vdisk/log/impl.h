@@ -380,6 +380,12 @@ void meta_commit(struct vlog *v, bool clean);
 bool meta_step(struct vlog *v);
 bool meta_idle(const struct vlog *v);
 bool meta_stuck(const struct vlog *v);
+/* It accepted a content that names it. Any other has no say: it was replaced,
+ * is new, or its superblocks are damaged. */
+bool meta_votes(const struct vlog *v, unsigned i);
+/* Of the group those in service without a vote, until a content is written
+ * there: it comes next. */
+uint32_t meta_mute(const struct vlog *v);
 /* Share of zone slots in use at which a checkpoint is to begin. */
 double meta_start(const struct vlog *v);
 

@@ -13,7 +13,7 @@ static enum vdisk_state state_of(const struct vlog *v)
 {
 	if (v->state == VLOG_STOPPED)
 		return VDISK_FAILED;
-	if (resync_working(v))
+	if (resync_working(v) || meta_mute(v))
 		return VDISK_REBUILDING;
 	if (member_alive_count(v) < v->n)
 		return VDISK_DEGRADED;
@@ -22,6 +22,8 @@ static enum vdisk_state state_of(const struct vlog *v)
 
 static void slots_fill(const struct vlog *v, struct vlog_info *info)
 {
+	const uint32_t mute = meta_mute(v);
+
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct fmt_seat *seat = &v->conf.seat[i];
 		struct vdisk_slot *s = &info->slot[i];
@@ -30,8 +32,9 @@ static void slots_fill(const struct vlog *v, struct vlog_info *info)
 		memcpy(s->drive, seat->drive, sizeof(s->drive));
 		memcpy(s->component, seat->component, sizeof(s->component));
 		info->slot[i].bdev = v->member[i].bdev;
-		info->slot[i].state =
-			v->member[i].alive ? MEMBER_OK : MEMBER_MISSING;
+		info->slot[i].state = !v->member[i].alive ? MEMBER_MISSING
+				      : mute & 1u << i    ? MEMBER_REBUILDING
+							  : MEMBER_OK;
 	}
 }
 
@@ -39,7 +42,9 @@ static void slots_fill(const struct vlog *v, struct vlog_info *info)
  * one too many. */
 static unsigned left_without_data(const struct vlog *v)
 {
-	const unsigned away = v->n - member_alive_count(v);
+	/* One without a vote is as good as away to the next opening. */
+	const unsigned away = v->n - member_alive_count(v) +
+			      (unsigned)__builtin_popcount(meta_mute(v));
 	const struct fmt_content *c = &v->conf;
 	unsigned m = v->m;
 
@@ -141,6 +146,10 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 			text_add(buf, len,
 				 "what stood on a component that was replaced "
 				 "is being rebuilt");
+		else if (meta_mute(v))
+			text_add(buf, len,
+				 "a component does not hold the metadata yet; "
+				 "the next checkpoint writes it");
 		return;
 	}
 	info_members_away(v, buf, len);

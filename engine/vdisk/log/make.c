@@ -33,6 +33,15 @@ struct maker {
 	struct timer timer;
 };
 
+void seat_place(struct fmt_seat *seat, const struct vdisk_slot *slot)
+{
+	if (!slot->domain[0])
+		return;
+	memcpy(seat->domain, slot->domain, sizeof(seat->domain));
+	memcpy(seat->drive, slot->drive, sizeof(seat->drive));
+	memcpy(seat->component, slot->component, sizeof(seat->component));
+}
+
 void front_fill(uint8_t *front, const struct fmt_label *label, unsigned comp,
 		const struct fmt_content *content)
 {

@@ -16,8 +16,12 @@
 
 #include "engine/bdev/bdev.h"
 #include "engine/vdisk/log/format.h"
+#include "engine/vdisk/vdisk.h"
 
 #define FMT_FRONT_BYTES (4 * FMT_BLOCK)
+
+/* Where a component stands now; a place that is not known changes nothing. */
+void seat_place(struct fmt_seat *seat, const struct vdisk_slot *slot);
 
 /*
  * The first FMT_FRONT_BYTES of component `comp`, whose id is label's

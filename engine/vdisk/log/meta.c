@@ -494,9 +494,40 @@ static void committed(struct vlog *v)
 	vlog_kick(v);
 }
 
+bool meta_votes(const struct vlog *v, unsigned i)
+{
+	const struct member *m = &v->member[i];
+	const struct fmt_content *c = &m->super.content;
+
+	return m->alive && m->learned && c->seq && i < c->comps &&
+	       !memcmp(c->seat[i].uuid, v->conf.seat[i].uuid, 16);
+}
+
+uint32_t meta_mute(const struct vlog *v)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < meta_group(v); i++)
+		if (v->member[i].alive && !meta_votes(v, i))
+			mask |= 1u << i;
+	return mask;
+}
+
+/* One that has no vote may be missed when the next that has one goes. */
+static void mute_look(struct vlog *v)
+{
+	const uint32_t mute = meta_mute(v) & group_usable(v);
+
+	if (v->state != VLOG_SERVING || !mute)
+		return;
+	v->meta.prefer |= mute;
+	v->meta.wanted = true;
+}
+
 /* Too few members, or a stuck drive holds on to buffers: later. */
 static bool commit_start(struct vlog *v)
 {
+	mute_look(v);
 	return v->meta.wanted && v->state != VLOG_STOPPED && commit_begin(v);
 }
 

@@ -143,19 +143,9 @@ static void places_take(struct vlog_opening *op)
 {
 	for (unsigned c = 0; c < op->v->n; c++) {
 		const int at = op->choice.member[c].component;
-		const struct vdisk_slot *from = &op->slot[at < 0 ? 0 : at];
-		struct fmt_seat *seat = &op->v->conf.seat[c];
 
-		if (at < 0)
-			continue;
-		if (from->domain[0])
-			memcpy(seat->domain, from->domain,
-			       sizeof(seat->domain));
-		if (from->drive[0])
-			memcpy(seat->drive, from->drive, sizeof(seat->drive));
-		if (from->component[0])
-			memcpy(seat->component, from->component,
-			       sizeof(seat->component));
+		if (at >= 0)
+			seat_place(&op->v->conf.seat[c], &op->slot[at]);
 	}
 }
 

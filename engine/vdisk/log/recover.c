@@ -63,23 +63,12 @@ void recover_fail(struct vlog *v, int code)
 
 /* ---- superblocks --------------------------------------------------- */
 
-/* It accepted a content that names it. Any other has no say: it was replaced,
- * is new, or its superblocks are damaged. */
-static bool votes(const struct vlog *v, unsigned i)
-{
-	const struct member *m = &v->member[i];
-	const struct fmt_content *c = &m->super.content;
-
-	return m->alive && m->learned && c->seq && i < c->comps &&
-	       !memcmp(c->seat[i].uuid, v->conf.seat[i].uuid, 16);
-}
-
 static void group_learned(struct vlog *v)
 {
 	uint32_t voters = 0;
 
 	for (unsigned i = 0; i < v->n; i++) {
-		v->member[i].admitted = votes(v, i);
+		v->member[i].admitted = meta_votes(v, i);
 		if (v->member[i].admitted)
 			voters |= 1u << i;
 	}
@@ -174,7 +163,7 @@ static bool snap_choose(struct vlog *v)
 	for (unsigned i = 0; i < meta_group(v); i++) {
 		const struct member *m = &v->member[i];
 
-		if (!votes(v, i) || rv->tried & 1u << i ||
+		if (!meta_votes(v, i) || rv->tried & 1u << i ||
 		    !content_fits(v, &m->super.content))
 			continue;
 		if (best < 0 ||
