@@ -80,7 +80,7 @@ struct lbuf *lbuf_get(struct bufpool *p)
 	p->free = b->next;
 	p->used++;
 	b->refs = 1;
-	if (!b->clean)
+	if (!b->clean && !p->raw)
 		memset(b->data, 0, p->len);
 	b->clean = true;
 	return b;

@@ -25,6 +25,7 @@ struct lbuf {
 struct bufpool {
 	struct reactor *r;
 	uint32_t len, count, used;
+	bool raw; /* never zeroed: only for what drives write into */
 	struct bufs *all;
 	struct lbuf *free;
 };

@@ -12,11 +12,14 @@ int recover_readers_init(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
 	const uint32_t zone = v->label.zone_bytes - FMT_BLOCK;
+	int rc;
 
 	rv->window = zone < WINDOW_MAX ? zone : WINDOW_MAX;
 	/* Freed with the vDisk: a stuck drive may hold on to some. */
-	return bufpool_init(&v->window_pool, v->r, CARRY + rv->window,
-			    READERS + meta_group(v) / 2 + 1);
+	rc = bufpool_init(&v->window_pool, v->r, CARRY + rv->window,
+			  READERS + meta_group(v) / 2 + 1);
+	v->window_pool.raw = true;
+	return rc;
 }
 
 void recover_readers_free(struct recovery *rv)
