@@ -13,6 +13,9 @@
  * made good by being written over, as it says less from then on than it did;
  * the next content that is committed makes up for it.
  *
+ * In some seeds the policy changes, too. From the asking on only what both
+ * policies tolerate is counted on, until the vDisk says that all is well.
+ *
  * What is written lies in chunks far apart: many leaves of the map, few bytes.
  */
 #include <stdio.h>
@@ -27,6 +30,7 @@
 #define FRONT_BYTES 16384u /* labels and superblocks */
 #define SPARES 2u
 #define CRASH_FACTOR 4u /* a crash costs little here */
+#define CHANGE_CHANCE 2000u
 
 struct logstruct {
 	struct sim_client c;
@@ -37,6 +41,8 @@ struct logstruct {
 	uint32_t members; /* drives that are, or may be, members */
 	uint32_t exposed; /* of them that do not hold yet what they should */
 	int replacing;    /* member, -1: none */
+	bool changes;     /* of policy and codec, now and then */
+	bool changing;
 	struct bdev *vdisk;
 	bool opening, closing, returning;
 	uint64_t return_ns; /* not before */
@@ -59,12 +65,33 @@ static struct logstruct *log_of(struct sim_client *c)
 	return container_of(c, struct logstruct, c);
 }
 
+static unsigned members_least(unsigned k, unsigned m)
+{
+	return k + m > 2 * m + 1 ? k + m : 2 * m + 1;
+}
+
+/* What the policy may become on n members: the most of each. */
+static void shape_most(unsigned n, unsigned *k, unsigned *m)
+{
+	for (size_t i = 0; i < array_len(shapes); i++) {
+		if (members_least(shapes[i].k, shapes[i].m) > n)
+			continue;
+		if (shapes[i].k > *k)
+			*k = shapes[i].k;
+		if (shapes[i].m > *m)
+			*m = shapes[i].m;
+	}
+}
+
 static void tune_pick(struct sim *sim, uint64_t bytes, struct vlog_spec *spec,
-		      unsigned n)
+		      unsigned n, bool changes)
 {
 	struct vlog_tune *t = &spec->tune;
-	const unsigned k = spec->policy.k, m = spec->policy.m;
+	unsigned k = spec->policy.k, m = spec->policy.m;
 	uint64_t chunk, worst;
+
+	if (changes)
+		shape_most(n, &k, &m);
 
 	t->unit_bytes = 16384u << sim_below(sim, 2);
 	t->stripes = 2 + (uint32_t)sim_below(sim, 3);
@@ -79,14 +106,22 @@ static void tune_pick(struct sim *sim, uint64_t bytes, struct vlog_spec *spec,
 	t->slots = (uint32_t)(worst * (1 + m) / (n - m) + 10);
 }
 
+/* So that what takes minutes or a month happens within a run. */
+static void pace_pick(struct sim *sim, struct vlog_pace *pace)
+{
+	pace->absent_ms = 1u << sim_below(sim, 14);
+	pace->punch_ms = 1u << sim_below(sim, 14);
+	pace->scrub_ms = 20u << sim_below(sim, 14);
+}
+
 /* Chunks apart, so that the map has many leaves; sizes are never round. */
-static void size_pick(struct sim *sim, struct sim_client *c)
+static void size_pick(struct sim *sim, struct sim_client *c, bool dense)
 {
 	static const uint64_t strides[] = { 300, 512, 700 };
 
 	c->bytes = sim->profile->vdisk_bytes / SIM_BLOCK * SIM_BLOCK;
 	c->bytes -= sim_below(sim, 8) * SIM_BLOCK;
-	if (sim_below(sim, 4) == 0)
+	if (sim_below(sim, 4) == 0 || dense)
 		return;
 	c->chunk_bytes = SIM_BLOCK << (2 + sim_below(sim, 4));
 	c->stride_bytes = strides[sim_below(sim, 3)] * SIM_BLOCK;
@@ -106,14 +141,11 @@ static struct sim_client *log_make(struct sim *sim)
 	struct sim_client *c = &ls->c;
 	const size_t s =
 		sim_below(sim, array_len(shapes) - (sim_below(sim, 4) ? 2 : 0));
-	unsigned n;
 
 	id_assert(ls);
 	ls->m = shapes[s].m;
-	n = shapes[s].k + ls->m;
-	if (n < 2 * ls->m + 1)
-		n = 2 * ls->m + 1;
-	ls->n = n + shapes[s].spare;
+	ls->n = members_least(shapes[s].k, ls->m) + shapes[s].spare;
+	ls->changes = sim_below(sim, 3) == 0;
 	c->ops = &sim_log_ops;
 	c->sim = sim;
 	c->promise = (struct sim_promise) { .durable_ack = true,
@@ -123,7 +155,7 @@ static struct sim_client *log_make(struct sim *sim)
 					    .failsafe = true };
 	c->io_bytes = SIM_BLOCK;
 	c->crash_factor = sim->profile->crash < 200 ? CRASH_FACTOR : 1;
-	size_pick(sim, c);
+	size_pick(sim, c, ls->changes); /* another policy wants room for all */
 	c->drives = ls->n + SPARES;
 	ls->replacing = -1;
 	for (unsigned i = 0; i < ls->n; i++) {
@@ -141,7 +173,8 @@ static struct sim_client *log_make(struct sim *sim)
 		.slot = ls->slot,
 		.slots = ls->n,
 	};
-	tune_pick(sim, c->bytes, &ls->spec, ls->n);
+	tune_pick(sim, c->bytes, &ls->spec, ls->n, ls->changes);
+	pace_pick(sim, &ls->spec.pace);
 	c->full = sim_below(sim, 10) == 0;
 	if (c->full)
 		ls->spec.tune.slots = ls->spec.tune.slots * 2 / 3;
@@ -313,7 +346,7 @@ static void log_drop(struct sim_client *c)
 			log_close(c);
 		sim_turn(c->sim);
 	}
-	id_assert(!ls->returning);
+	id_assert(!ls->returning && !ls->changing);
 	ls->last_sick = ls->exposed;
 }
 
@@ -377,6 +410,55 @@ static bool member_replace(struct logstruct *ls, unsigned member)
 	return true;
 }
 
+/* ---- another policy ------------------------------------------------------ */
+
+static void changed(int result, const struct err *err, struct bdev *vdisk,
+		    void *arg)
+{
+	struct logstruct *ls = arg;
+
+	(void)vdisk;
+	ls->changing = false;
+	ls->c.sim->stats.changes += !result;
+	sim_note(ls->c.sim, "policy: %s", result ? err->text : "done");
+}
+
+/* Any that is possible with the members there are; or another codec alone. */
+static void policy_change(struct logstruct *ls)
+{
+	struct sim *sim = ls->c.sim;
+	const size_t s = sim_below(sim, array_len(shapes));
+	struct vdisk_spec target = { .policy = { .layout = VDISK_LOG,
+						 .raid = RAID_5 } };
+	struct vdisk_policy *p = &target.policy;
+
+	p->k = ls->spec.policy.k;
+	p->m = ls->spec.policy.m;
+	p->codec = (enum vdisk_codec)sim_below(sim, 3);
+	if (members_least(shapes[s].k, shapes[s].m) <= ls->n) {
+		p->k = (uint8_t)shapes[s].k;
+		p->m = (uint8_t)shapes[s].m;
+	}
+	sim_note(sim, "policy %u+%u, codec %u", p->k, p->m, p->codec);
+	/* Until it is through, only what both tolerate. */
+	if (p->m < ls->m)
+		ls->m = p->m;
+	ls->spec.policy.k = p->k;
+	ls->spec.policy.m = p->m;
+	ls->changing = true;
+	vlog_policy_change(ls->vdisk, &target, changed, ls);
+}
+
+/* What it says once nothing is under way any more. */
+static void policy_learn(struct logstruct *ls, const struct vlog_info *info)
+{
+	if (info->state != VDISK_HEALTHY || ls->changing)
+		return;
+	ls->m = info->policy.m;
+	ls->spec.policy.k = info->policy.k;
+	ls->spec.policy.m = info->policy.m;
+}
+
 static void log_check(struct sim_client *c);
 
 static void log_tick(struct sim_client *c, bool calm)
@@ -395,9 +477,13 @@ static void log_tick(struct sim_client *c, bool calm)
 			sim_stopped(c->sim);
 		return;
 	}
+	policy_learn(ls, &info);
 	for (unsigned i = 0; i < c->drives; i++)
 		if (info.checkpoints >= ls->front_until[i])
 			ls->front &= ~(1u << i);
+	if (!calm && ls->changes && !ls->changing &&
+	    info.state == VDISK_HEALTHY && sim_chance(c->sim, CHANGE_CHANCE))
+		policy_change(ls);
 	if (ls->returning || reactor_now(c->sim->r) < ls->return_ns ||
 	    (!calm && sim_below(c->sim, 8)))
 		return;

@@ -153,9 +153,9 @@ static void stats_print(const struct sim_stats *s, const char *layout,
 	       s->beyond, s->failed - s->full, s->full);
 	printf("  %" PRIu64 " writes, %" PRIu64 " reads, %" PRIu64
 	       " flushes, %" PRIu64 " discards; %" PRIu64 " returns, %" PRIu64
-	       " moves; %" PRIu64 " turns\n",
+	       " moves, %" PRIu64 " changes of policy; %" PRIu64 " turns\n",
 	       s->writes, s->reads, s->flushes, s->trims, s->rebuilds, s->moves,
-	       s->turns);
+	       s->changes, s->turns);
 }
 
 static void child_end_print(const struct options *o, const struct shared *sh,

@@ -191,7 +191,7 @@ struct sim_stats {
 	uint64_t leaves, returns, slows, bad, rot, shorn, ghosts;
 	uint64_t once[SIM_ONCES];
 	uint64_t reads, writes, flushes, trims, failed, full;
-	uint64_t rebuilds, moves, beyond;
+	uint64_t rebuilds, moves, changes, beyond;
 };
 
 enum sim_phase { SIM_NEW, SIM_DOWN, SIM_OPENING, SIM_RUNNING, SIM_CLOSING };
