@@ -35,36 +35,53 @@ code() {
   files 'engine/**.[ch]' 'backend/**.[ch]' 'tui/**.[ch]' 'tests/**.[ch]'
 }
 
+# One process for all files: there are hundreds, and a check is run often.
 check_licence() {
-  by_hand | while read -r file; do
-    head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-3.0-or-later' ||
-      echo "$file:1:"
-  done | fault "no SPDX-License-Identifier line on top"
+  by_hand | xargs awk '
+    FNR == 1 {
+      if (file && !found)
+        print file ":1:"
+      file = FILENAME
+      found = 0
+    }
+    FNR <= 3 && /SPDX-License-Identifier: GPL-3.0-or-later/ { found = 1 }
+    END { if (!found) print file ":1:" }' |
+    fault "no SPDX-License-Identifier line on top"
 }
 
 # Tests may be somewhat longer: their cases are flat.
 check_length() {
-  code | while read -r file; do
-    lines=$(wc -l <"$file")
-    case $file in
-    tests/*) [ "$lines" -le 800 ] ;;
-    *) [ "$lines" -le 700 ] ;;
-    esac || echo "$file:$lines:"
-  done | fault "too long: more than one idea?"
+  code | xargs wc -l | awk '
+    $2 != "total" && $1 > ($2 ~ /^tests\// ? 800 : 700) {
+      print $2 ":" $1 ":"
+    }' | fault "too long: more than one idea?"
 }
 
+# Bytes that continue a character do not count, tabs reach to the next eight.
 check_width() {
-  by_hand | while read -r file; do
-    expand -t 8 "$file" | LC_ALL=C.UTF-8 grep -nE '.{81,}' |
-      sed "s|^|$file:|"
-  done | fault "over 80 columns"
+  by_hand | LC_ALL=C xargs awk '
+    {
+      line = $0
+      gsub(/[\200-\277]/, "", line)
+      n = split(line, part, "\t")
+      width = 0
+      for (i = 1; i <= n; i++) {
+        width += length(part[i])
+        if (i < n)
+          width += 8 - width % 8
+      }
+    }
+    width > 80 { print FILENAME ":" FNR ":" $0 }' | fault "over 80 columns"
 }
 
 check_blanks() {
-  by_hand | while read -r file; do
-    grep -nE '[[:blank:]]+$' "$file" | sed "s|^|$file:|"
-    [ -z "$(tail -c 1 "$file")" ] || echo "$file:"
-  done | fault "blanks at a line's end, or no newline at the file's"
+  {
+    by_hand | xargs grep -nHE '[[:blank:]]+$'
+    [ -z "$(by_hand | xargs tail -qc 1 | tr -d '\n')" ] ||
+      by_hand | while read -r file; do
+        [ -z "$(tail -c 1 "$file")" ] || echo "$file:"
+      done
+  } | fault "blanks at a line's end, or no newline at the file's"
 }
 
 # includes FOLDER-PATTERN FORBIDDEN
@@ -119,8 +136,9 @@ check_format() {
 check_listed() {
   lists=$(files '*CMakeLists.txt' | xargs cat)
   files '*.c' | while read -r file; do
+    stem=${file##*/}
     case $lists in
-    *"$(basename "$file" .c)"*) ;;
+    *"${stem%.c}"*) ;;
     *) echo "$file:" ;;
     esac
   done | fault "named in no CMakeLists.txt"
@@ -130,17 +148,29 @@ check_listed() {
 # one beside them.
 check_readme() {
   for folder in engine backend tui bench conf man; do
-    [ -f "$folder/README.md" ] || {
-      echo "$folder/README.md:"
-      continue
-    }
+    [ -f "$folder/README.md" ] || echo "$folder/README.md:"
     files "$folder/**.[ch]" "$folder/**.sh" "$folder/**.conf" \
-      "$folder/**.csv" "$folder/*.[1-8]" | while read -r file; do
-      stem=$(basename "$file")
-      cat "$folder/README.md" "$(dirname "$file")/README.md" 2>/dev/null |
-        grep -w -- "${stem%.*}" >/dev/null || echo "$file:"
-    done
-  done | fault "not in its folder's README.md"
+      "$folder/**.csv" "$folder/*.[1-8]"
+  done | awk '
+    function text(readme,   line) {
+      if (!(readme in known)) {
+        known[readme] = " "
+        while ((getline line < readme) > 0)
+          known[readme] = known[readme] line " "
+        close(readme)
+      }
+      return known[readme]
+    }
+    {
+      n = split($0, part, "/")
+      name = part[n]
+      sub(/\.[^.]*$/, "", name)
+      gsub(/[.+]/, "\\\\&", name)
+      word = "[^A-Za-z0-9_]" name "[^A-Za-z0-9_]"
+      beside = substr($0, 1, length($0) - length(part[n])) "README.md"
+      if (/:$/ || (text(part[1] "/README.md") !~ word && text(beside) !~ word))
+        print $0 (/:$/ ? "" : ":")
+    }' | fault "not in its folder's README.md"
 }
 
 for check in licence length width blanks layers root words format listed \
