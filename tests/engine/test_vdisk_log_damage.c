@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Any 4 KiB of one member zeroed, flipped or replaced by another valid 4 KiB
- * of this or of another member: survived, repaired and reported, on a running
- * vDisk and before an opening. What is in use is known from the vDisk's inside,
- * so damage that nobody noticed shows.
- *   test_vdisk_log_damage all    every block; else about a fifth of them
+ * Any 4 KiB of one member zeroed, flipped, unreadable, or replaced by another
+ * valid 4 KiB of this or of another member: survived, repaired and reported, on
+ * a running vDisk and before an opening. What is in use is known from the
+ * vDisk's inside, so damage that nobody noticed shows. test_vdisk_log_damage
+ * all    every block; else about a fifth of them
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,10 +21,11 @@
 #define BLOCK 4096u
 #define LBAS 160
 
-enum damage { ZEROED, FLIPPED, SAME_MEMBER, OTHER_MEMBER, DAMAGES };
+enum damage { ZEROED, FLIPPED, SAME_MEMBER, OTHER_MEMBER, UNREADABLE, DAMAGES };
 static const char *const damage_name[] = { "zeroed", "flipped",
 					   "replaced by its own",
-					   "replaced by another's" };
+					   "replaced by another's",
+					   "unreadable" };
 
 static unsigned every = 5;
 static unsigned done_count, used_count, found_count;
@@ -218,6 +219,9 @@ static bool damage_do(struct rig *rig, unsigned c, uint64_t off,
 			p[i + rng_below(&rig->rng, 64)] ^=
 				(uint8_t)(1u << rng_below(&rig->rng, 8));
 		break;
+	case UNREADABLE:
+		memset(d->bad + off / SECTOR, 1, BLOCK / SECTOR);
+		return true;
 	case SAME_MEMBER:
 		from = other_block(rig, c, off, was);
 		break;
@@ -318,6 +322,7 @@ static void images_put(struct rig *rig, const struct images *im)
 		memcpy(d->seen, im->disk[i], d->bytes);
 		memcpy(d->durable, im->disk[i], d->bytes);
 		memset(d->dirty, 0, d->bytes / SECTOR);
+		memset(d->bad, 0, d->bytes / SECTOR);
 	}
 }
 
@@ -331,6 +336,8 @@ static void opening_one(struct rig *rig, const struct images *im, unsigned c,
 	if (rig_open_sync(rig))
 		fail_msg("member %u, %llu %s: %s", c, (unsigned long long)off,
 			 damage_name[damage], rig->err.text);
+	/* It takes more than 4 KiB to be away. */
+	assert_non_null(rig->disk[c].open);
 	expect_life(rig);
 	verify(rig);
 	if (verify(rig) && verify(rig))

@@ -304,6 +304,45 @@ static void test_wiped(void **state)
 	end(&rig);
 }
 
+/*
+ * Some of labels (blocks 0 and 3) and superblocks cannot be read of one that
+ * comes back: it is itself all the same, or refused, but never taken for an
+ * empty one.
+ */
+static void test_scratched(void **state)
+{
+	static const struct {
+		uint32_t blocks; /* bits */
+		int result;
+	} cases[] = {
+		{ 1, 0 }, { 2, 0 },    { 4, 0 },    { 8, 0 },
+		{ 3, 0 }, { 9, -EIO }, { 6, -EIO },
+	};
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		begin(&rig, 41, 1, 1, 3);
+		lose(&rig, 1);
+		for (unsigned s = 0; s < 32; s++)
+			rig.disk[1].bad[s] = cases[i].blocks >> s / 8 & 1;
+		disk_return(&rig.disk[1]);
+		assert_int_equal(rig_give_back(&rig, 1), cases[i].result);
+		vlog_info(rig.vd, &info);
+		assert_int_equal(!info.slot[1].bdev, cases[i].result != 0);
+		if (!cases[i].result) {
+			assert_int_equal(info.segs_exposed, 0);
+			rebuilt(&rig);
+			rig_crash(&rig, true);
+			disk_leave(&rig.disk[0]);
+			reopen(&rig);
+		}
+		expect_all(&rig);
+		end(&rig);
+	}
+}
+
 /* Whoever goes next, once it rests: the new one must have a vote. crash: the
  * owner dies as soon as the new one is the member. */
 static void vote_once(unsigned index, bool crash)
@@ -346,8 +385,11 @@ static void test_vote(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replace), cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_wiped),   cmocka_unit_test(test_vote),
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_wiped),
+		cmocka_unit_test(test_scratched),
+		cmocka_unit_test(test_vote),
 		cmocka_unit_test(test_crash),
 	};
 

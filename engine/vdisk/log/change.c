@@ -36,8 +36,7 @@ static void change_free(struct change *c, bool dead)
 	timer_cancel(v->r, &c->timer);
 	for (unsigned i = 0; i < c->parts; i++)
 		maker_free(c->part[i].maker, dead);
-	if (c->front)
-		reactor_buf_free(v->r, c->front, FMT_FRONT_BYTES);
+	front_read_drop(c->front, dead);
 	free(c);
 }
 
@@ -403,8 +402,12 @@ static void member_read(struct change *c)
 {
 	struct vlog *v = c->v;
 	struct change_part *p = &c->part[0];
-	const struct fmt_label *l = front_label(c->front);
-	int rc = c->io.result;
+	const struct fmt_label *l = front_label(c->front->buf);
+	int rc = c->front->result;
+
+	/* A label may stand where it was not read. */
+	if (!rc && !l && c->front->unread)
+		rc = -EIO;
 
 	if (v->state != VLOG_SERVING) {
 		rc = err_set(&c->err, v->closing ? -ECANCELED : -EIO,
@@ -418,7 +421,7 @@ static void member_read(struct change *c)
 		v->member[p->index].bdev = p->slot.bdev;
 		meta_learn(v, 1u << p->index, return_learned);
 		return;
-	} else if (!front_free(v, c->front)) {
+	} else if (!front_free(v, c->front->buf)) {
 		rc = err_set(&c->err, -EINVAL,
 			     "%s is neither component %u of this vDisk nor "
 			     "empty",
@@ -434,12 +437,10 @@ static void member_read(struct change *c)
 		change_refuse(c, rc);
 }
 
-static void member_read_done(struct io *io)
+static void member_read_done(struct front_read *f)
 {
-	struct change *c = io->arg;
+	struct change *c = f->arg;
 
-	if (c->step != CHANGE_BUSY)
-		return; /* too late */
 	timer_cancel(c->v->r, &c->timer);
 	member_read(c);
 }
@@ -448,6 +449,8 @@ static void member_read_late(struct timer *timer)
 {
 	struct change *c = container_of(timer, struct change, timer);
 
+	front_read_drop(c->front, false);
+	c->front = NULL;
 	err_set(&c->err, -ETIMEDOUT, "%s does not answer",
 		c->part[0].slot.bdev->name);
 	change_refuse(c, -ETIMEDOUT);
@@ -488,14 +491,11 @@ static bool member_turn(struct change *c)
 		return true;
 	}
 	c->step = CHANGE_BUSY;
-	c->io = (struct io) { .op = BDEV_READ,
-			      .len = FMT_FRONT_BYTES,
-			      .buf = c->front,
-			      .done = member_read_done,
-			      .arg = c };
 	c->timer.fn = member_read_late;
 	timer_arm(v->r, &c->timer, reactor_now(v->r) + IO_TIMEOUT_NS);
-	bdev_submit(p->slot.bdev, &c->io);
+	front_read_begin(c->front, p->slot.bdev, member_read_done, c);
+	if (!c->front->busy) /* too small to be one */
+		member_read(c);
 	return true;
 }
 
@@ -509,8 +509,7 @@ void vlog_replace(struct bdev *vdisk, unsigned index,
 	c->parts = 1;
 	c->part[0].index = index;
 	c->part[0].slot = *slot;
-	c->front = reactor_buf_alloc(v->r, FMT_FRONT_BYTES);
-	id_assert(c->front);
+	c->front = front_read_new(v->r);
 }
 
 void vlog_member_return(struct bdev *vdisk, unsigned index, struct bdev *bdev,

@@ -5,6 +5,7 @@
 #ifndef ENGINE_VDISK_LOG_CHANGE_H
 #define ENGINE_VDISK_LOG_CHANGE_H
 
+#include "engine/vdisk/log/frontread.h"
 #include "engine/vdisk/log/impl.h"
 
 enum change_step {
@@ -50,8 +51,7 @@ struct change {
 	struct err err;
 	uint64_t config;
 	struct timer timer;
-	struct io io;
-	uint8_t *front;
+	struct front_read *front;
 	unsigned comps; /* of the vDisk, with the parts in */
 	unsigned parts, making, closing;
 	struct change_part part[FMT_COMPS_MAX];

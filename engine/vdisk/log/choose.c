@@ -12,7 +12,12 @@
 
 #include "engine/vdisk/log/mut.h"
 
-void choose_read(struct choose_component *c, const uint8_t *front)
+/* What cannot be read may be newer than what can. */
+#define SUPER_BLOCKS \
+	(1u << FMT_SUPER(0) / FMT_BLOCK | 1u << FMT_SUPER(1) / FMT_BLOCK)
+
+void choose_read(struct choose_component *c, const uint8_t *front,
+		 unsigned unread)
 {
 	const void *const super[2] = { front + FMT_SUPER(0),
 				       front + FMT_SUPER(1) };
@@ -28,7 +33,8 @@ void choose_read(struct choose_component *c, const uint8_t *front)
 	if (!c->labelled)
 		return;
 	memcpy(&c->label, label, sizeof(c->label));
-	c->sound = !fmt_super_newest(super, c->label.head.vdisk,
+	c->sound = !(unread & SUPER_BLOCKS) &&
+		   !fmt_super_newest(super, c->label.head.vdisk,
 				     c->label.head.comp, &c->super, &slot);
 }
 

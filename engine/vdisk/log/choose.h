@@ -15,7 +15,7 @@ struct choose_component {
 	bool failed;                /* it could not be read */
 	uint64_t size_bytes;
 	bool labelled; /* and super is its newest superblock ... */
-	bool sound;    /* ... if it has one that is */
+	bool sound;    /* ... if it has one that is, and both could be read */
 	struct fmt_label label;
 	struct fmt_super super;
 };
@@ -32,8 +32,10 @@ struct choose {
 	unsigned there;
 };
 
-/* What stands in the first FMT_FRONT_BYTES of a component. */
-void choose_read(struct choose_component *c, const uint8_t *front);
+/* What stands in the first FMT_FRONT_BYTES of a component; bits of the blocks
+ * of it that could not be read, which are zeros. */
+void choose_read(struct choose_component *c, const uint8_t *front,
+		 unsigned unread);
 /*
  * Components of one vDisk, and of the one that is asked for ("": any); which
  * one it is most of them say, wherever they stand.

@@ -28,7 +28,9 @@
  *      committed on m+1 members of the metadata group
  *   6  a member's own newest superblock says which of its areas may go
  *   7  nothing is written on a member whose superblocks were not read since it
- *      was last lost; a failed superblock write is unknown
+ *      was last lost; a failed superblock write is unknown, and so is one
+ *      that cannot be read: such a member is written like a new one, once a
+ *      content of this owner is committed on others
  *   8  until recovery has committed its content it has written `promised`
  *      fields and inactive areas alone
  *   9  slots are given back once no read or write on them is outstanding
@@ -397,7 +399,7 @@ enum meta_phase {
 };
 
 struct meta {
-	struct batch learn;
+	struct batch learn[2]; /* by slot */
 	uint32_t learn_mask;
 	struct lbuf *learn_buf[FMT_COMPS_MAX][2];
 	void (*learned)(struct vlog *v);

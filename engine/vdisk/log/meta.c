@@ -41,36 +41,74 @@
 
 /* ---- learning ------------------------------------------------------ */
 
-static void super_take(struct vlog *v, unsigned i)
+/*
+ * What could not be read may be newer than what could. So it has no vote, and
+ * is written only when a content of this owner stands on enough others; what
+ * is written then is newer than either, should it ever be read again.
+ */
+static void super_unread(struct member *m)
+{
+	m->super.content = (struct fmt_content) { .area = 1 };
+	m->super.serial += 1ull << 32;
+}
+
+/* unread: bits of slots */
+static void super_take(struct vlog *v, unsigned i, unsigned unread)
 {
 	struct member *m = &v->member[i];
 	const void *const block[2] = { v->meta.learn_buf[i][0]->data,
 				       v->meta.learn_buf[i][1]->data };
 
+	for (unsigned slot = 0; slot < 2; slot++)
+		if (unread & 1u << slot)
+			memset(v->meta.learn_buf[i][slot]->data, 0, FMT_BLOCK);
 	if (fmt_super_newest(block, v->uuid, i, &m->super, &m->super_slot)) {
 		memset(&m->super, 0, sizeof(m->super));
 		m->super.content.area = 1;
 		m->super_slot = 1;
 	}
+	if (unread)
+		super_unread(m);
 	m->learned = true;
 }
 
-static void learned(struct batch *b)
+/* One that comes back with neither has not come back. */
+static bool slots_suffice(const struct vlog *v, unsigned unread)
 {
-	struct meta *meta = container_of(b, struct meta, learn);
-	struct vlog *v = container_of(meta, struct vlog, meta);
+	return unread != 3 || v->state == VLOG_OPENING;
+}
 
+static void learned(struct vlog *v)
+{
+	struct meta *meta = &v->meta;
+
+	if (!batch_over(&meta->learn[0]) || !batch_over(&meta->learn[1]))
+		return;
 	for (unsigned i = 0; i < v->n; i++) {
+		unsigned unread;
+
 		if (!(meta->learn_mask & 1u << i))
 			continue;
-		if (!(b->failed & 1u << i) && v->member[i].bdev &&
+		unread = (meta->learn[0].failed >> i & 1) |
+			 (meta->learn[1].failed >> i & 1) << 1;
+		if (slots_suffice(v, unread) && v->member[i].bdev &&
 		    !(MUT(TRUST_FAILED) && v->member[i].learned))
-			super_take(v, i);
+			super_take(v, i, unread);
 		lbuf_put(meta->learn_buf[i][0]);
 		lbuf_put(meta->learn_buf[i][1]);
 	}
 	meta->learn_mask = 0;
 	meta->learned(v);
+}
+
+static void learned_0(struct batch *b)
+{
+	learned(container_of(b, struct vlog, meta.learn[0]));
+}
+
+static void learned_1(struct batch *b)
+{
+	learned(container_of(b, struct vlog, meta.learn[1]));
 }
 
 /* done() may run from inside. */
@@ -81,7 +119,8 @@ void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v))
 	id_assert(!meta->learn_mask);
 	meta->learned = done;
 	meta->learn_mask = mask;
-	batch_begin(&meta->learn, learned);
+	batch_begin(&meta->learn[0], learned_0);
+	batch_begin(&meta->learn[1], learned_1);
 	for (unsigned i = 0; i < v->n; i++) {
 		if (!(meta->learn_mask & 1u << i))
 			continue;
@@ -90,11 +129,12 @@ void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v))
 
 			id_assert(buf);
 			meta->learn_buf[i][slot] = buf;
-			batch_io(v, &meta->learn, i, BDEV_READ, 0,
+			batch_io(v, &meta->learn[slot], i, BDEV_READ, 0,
 				 FMT_SUPER(slot), buf, 0, FMT_BLOCK);
 		}
 	}
-	batch_end(v, &meta->learn);
+	batch_end(v, &meta->learn[0]);
+	batch_end(v, &meta->learn[1]);
 }
 
 /* ---- writing superblocks ------------------------------------------- */

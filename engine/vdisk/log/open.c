@@ -17,20 +17,11 @@
 #include <unistd.h>
 
 #include "engine/vdisk/log/choose.h"
+#include "engine/vdisk/log/frontread.h"
 #include "engine/vdisk/log/impl.h"
 #include "engine/vdisk/log/make.h"
 
 #define SLOTS_MAX (2 * FMT_COMPS_MAX)
-
-/* The first blocks of a component; its own memory, as a stuck drive may hold
- * on to it for longer than the opening takes. */
-struct front {
-	struct io io;
-	struct reactor *r;
-	struct vlog_opening *op; /* NULL: it went on without */
-	uint8_t *buf;
-	bool busy;
-};
 
 struct vlog_opening {
 	struct reactor *r;
@@ -45,7 +36,7 @@ struct vlog_opening {
 	void *arg;
 
 	struct maker *maker[SLOTS_MAX];
-	struct front *front[SLOTS_MAX];
+	struct front_read *front[SLOTS_MAX];
 	struct timer timer;
 	unsigned out;
 
@@ -57,36 +48,13 @@ struct vlog_opening {
 	struct task task;
 };
 
-static struct front *front_new(struct vlog_opening *op)
-{
-	struct front *f = calloc(1, sizeof(*f));
-
-	id_assert(f);
-	f->r = op->r;
-	f->op = op;
-	f->buf = reactor_buf_alloc(op->r, FMT_FRONT_BYTES);
-	id_assert(f->buf);
-	return f;
-}
-
-static void front_free(struct front *f)
-{
-	reactor_buf_free(f->r, f->buf, FMT_FRONT_BYTES);
-	free(f);
-}
-
 /* dead: nothing calls back what it holds any more. */
 static void opening_free(struct vlog_opening *op, bool dead)
 {
 	timer_cancel(op->r, &op->timer);
 	for (unsigned i = 0; i < op->slots; i++) {
-		struct front *f = op->front[i];
-
 		maker_free(op->maker[i], dead);
-		if (f->busy && !dead)
-			f->op = NULL;
-		else
-			front_free(f);
+		front_read_drop(op->front[i], dead);
 	}
 	free(op);
 }
@@ -280,24 +248,21 @@ static void fronts_over(struct vlog_opening *op)
 		c->name = bdev->name;
 		c->domain = op->slot[i].domain;
 		c->drive = op->slot[i].drive;
-		c->failed = op->front[i]->io.result != 0;
+		c->failed = op->front[i]->result != 0;
 		if (c->failed)
 			continue;
 		c->size_bytes = bdev->limits.size_bytes;
-		choose_read(c, op->front[i]->buf);
+		choose_read(c, op->front[i]->buf, op->front[i]->unread);
+		c->failed = !c->labelled && op->front[i]->unread;
 	}
 	vlog_begin(op);
 }
 
-static void front_done(struct io *io)
+static void front_done(struct front_read *f)
 {
-	struct front *f = io->arg;
-	struct vlog_opening *op = f->op;
+	struct vlog_opening *op = f->arg;
 
-	f->busy = false;
-	if (!op)
-		front_free(f);
-	else if (--op->out == 0)
+	if (--op->out == 0)
 		fronts_over(op);
 }
 
@@ -311,13 +276,11 @@ static void fronts_late(struct timer *timer)
 		return;
 	op->out = 0;
 	for (unsigned i = 0; i < op->slots; i++) {
-		struct front *f = op->front[i];
-
-		if (!f->busy)
+		if (!op->front[i]->busy)
 			continue;
-		f->op = NULL;
-		op->front[i] = front_new(op);
-		op->front[i]->io.result = -ETIMEDOUT;
+		front_read_drop(op->front[i], false);
+		op->front[i] = front_read_new(op->r);
+		op->front[i]->result = -ETIMEDOUT;
 	}
 	fronts_over(op);
 }
@@ -326,21 +289,9 @@ static void fronts_read(struct vlog_opening *op)
 {
 	op->out = 1;
 	for (unsigned i = 0; i < op->slots; i++) {
-		struct bdev *bdev = op->slot[i].bdev;
-		struct front *f = op->front[i];
-
-		if (!bdev || bdev->limits.size_bytes < FMT_FRONT_BYTES) {
-			f->io.result = -ENODEV;
-			continue;
-		}
-		op->out++;
-		f->busy = true;
-		f->io = (struct io) { .op = BDEV_READ,
-				      .len = FMT_FRONT_BYTES,
-				      .buf = f->buf,
-				      .done = front_done,
-				      .arg = f };
-		bdev_submit(bdev, &f->io);
+		front_read_begin(op->front[i], op->slot[i].bdev, front_done,
+				 op);
+		op->out += op->front[i]->busy;
 	}
 	op->timer.fn = fronts_late;
 	timer_arm(op->r, &op->timer, reactor_now(op->r) + IO_TIMEOUT_NS);
@@ -458,7 +409,7 @@ static struct vlog_opening *opening_new(struct reactor *r,
 	op->slots = spec->slots <= SLOTS_MAX ? spec->slots : 0;
 	for (unsigned i = 0; i < op->slots; i++) {
 		op->slot[i] = spec->slot[i];
-		op->front[i] = front_new(op);
+		op->front[i] = front_read_new(op->r);
 	}
 	return op;
 }
