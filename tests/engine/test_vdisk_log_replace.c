@@ -382,6 +382,107 @@ static void test_vote(void **state)
 	}
 }
 
+/* ---- reads that take long ------------------------------------------ */
+
+struct reading {
+	struct io io[BLOCKS];
+	uint8_t *buf;
+	unsigned out;
+};
+
+static void reading_done(struct io *io)
+{
+	((struct reading *)io->arg)->out--;
+}
+
+/* Of every block; what drives are asked for at once, they answer late. */
+static void reading_begin(struct rig *rig, struct reading *rd)
+{
+	for (unsigned i = 0; i < rig->disks; i++)
+		rig->disk[i].slow = 20000; /* to 2 s */
+	rd->buf = malloc((size_t)BLOCKS * 4096);
+	rd->out = BLOCKS;
+	for (uint64_t lba = 0; lba < BLOCKS; lba++) {
+		rd->io[lba] = (struct io) { .op = BDEV_READ,
+					    .off = lba * 4096,
+					    .len = 4096,
+					    .buf = rd->buf + lba * 4096,
+					    .done = reading_done,
+					    .arg = rd };
+		bdev_submit(rig->vd, &rd->io[lba]);
+	}
+	rig_run(rig, 100 * MSEC_NS); /* the others were asked, too */
+	for (unsigned i = 0; i < rig->disks; i++)
+		rig->disk[i].slow = 0;
+}
+
+static void reading_end(struct rig *rig, struct reading *rd)
+{
+	for (unsigned i = 0; rd->out; i++) {
+		assert_true(i < 20000);
+		rig_turn(rig);
+	}
+	for (uint64_t lba = 0; lba < BLOCKS; lba++) {
+		assert_int_equal(rd->io[lba].result, 0);
+		assert_int_equal(block_version(lba, rd->buf + lba * 4096),
+				 version_of(lba));
+	}
+	free(rd->buf);
+}
+
+/* All that a read is after moves elsewhere; then what it waits for goes. */
+static void test_moved_on(void **state)
+{
+	unsigned outlasted = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		const unsigned first = i % 4, second = (first + 1 + i / 4) % 4;
+		struct answer a = { 0 };
+		struct reading rd;
+		struct rig rig;
+		unsigned spare;
+
+		begin(&rig, 60 + i, 2, 1, 4);
+		spare = rig_disk_add(&rig, rig.disk[0].bytes);
+		reading_begin(&rig, &rd);
+		lose(&rig, first);
+		replace(&rig, first, spare, &a);
+		wait_for(&rig, &a, 1);
+		assert_int_equal(a.result, 0);
+		rebuilt(&rig);
+		outlasted += rd.out > 0;
+		lose(&rig, second);
+		reading_end(&rig, &rd);
+		end(&rig);
+	}
+	assert_in_range(outlasted, 6, 12);
+}
+
+/* One that was not asked, as it was away, comes back in time. */
+static void test_back_in_time(void **state)
+{
+	struct answer a = { 0 };
+	struct reading rd;
+	struct rig rig;
+	unsigned spare;
+
+	(void)state;
+	begin(&rig, 8, 2, 1, 4);
+	spare = rig_disk_add(&rig, rig.disk[0].bytes);
+	vlog_rebuild_limit(rig.vd, 1);
+	lose(&rig, 0);
+	replace(&rig, 0, spare, &a);
+	wait_for(&rig, &a, 1);
+	lose(&rig, 1);
+	reading_begin(&rig, &rd);
+	disk_return(&rig.disk[1]);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	assert_true(rd.out > 0);
+	reading_end(&rig, &rd);
+	end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +492,8 @@ int main(void)
 		cmocka_unit_test(test_scratched),
 		cmocka_unit_test(test_vote),
 		cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_moved_on),
+		cmocka_unit_test(test_back_in_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

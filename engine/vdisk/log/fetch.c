@@ -141,26 +141,36 @@ static uint64_t unit_off(const struct vlog *v, const struct fetcher *fr,
 	       fr->off;
 }
 
-static void fetcher_read(struct vlog *v, struct fetcher *fr)
+/* Bits of units that can be asked for. */
+static uint32_t units_there(const struct vlog *v, const struct fetcher *fr)
 {
 	const struct fetch *f = fr->f;
 	const struct seg *s = seg_of(v, f);
+	uint32_t there = 0;
+
+	for (unsigned i = 0; i < seg_width(s); i++)
+		if (seg_unit_there(v, s, i) &&
+		    !(f->late && i == loc_unit(f->loc)))
+			there |= 1u << i;
+	return there;
+}
+
+static void fetcher_read(struct vlog *v, struct fetcher *fr)
+{
+	const struct seg *s = seg_of(v, fr->f);
 
 	fr->state = FETCH_READ;
-	fr->units = fr->tried = 0;
+	fr->units = units_there(v, fr);
+	fr->tried = 0;
 	fr->tries++;
 	batch_begin(&fr->batch, NULL);
 	fr->batch.each = true;
 	/* Its own too: it may do this time, and what surrounds the block is
 	 * kept when it is repaired. */
-	for (unsigned i = 0; i < seg_width(s); i++) {
-		if (!seg_unit_there(v, s, i) ||
-		    (f->late && i == loc_unit(f->loc)))
-			continue;
-		fr->units |= 1u << i;
-		batch_io(v, &fr->batch, s->comp[i], BDEV_READ, 0,
-			 unit_off(v, fr, i), fr->buf[i], 0, fr->len);
-	}
+	for (unsigned i = 0; i < seg_width(s); i++)
+		if (fr->units & 1u << i)
+			batch_io(v, &fr->batch, s->comp[i], BDEV_READ, 0,
+				 unit_off(v, fr, i), fr->buf[i], 0, fr->len);
 	batch_end(v, &fr->batch);
 }
 
@@ -322,11 +332,11 @@ static void fetch_failed(struct vlog *v, struct fetcher *fr)
 		fetcher_read(v, fr);
 		return;
 	}
-	if (fr->batch.failed && fr->tries < TRIES) {
+	if ((fr->batch.failed && fr->tries < TRIES) ||
+	    units_there(v, fr) & ~fr->units) {
 		fetcher_read(v, fr);
 		return;
 	}
-	v->stat.reads_failed++;
 	f->partial = fr->batch.failed ||
 		     fr->units != (1u << seg_width(seg_of(v, f))) - 1;
 	fetcher_end(v, fr, -EIO);

@@ -10,6 +10,10 @@
  * What is away, fails or does not fit its crc is fetched (fetch.c). What is
  * late is fetched too, and whoever is first answers: own buffers on both ways,
  * so what comes last finds nothing to overwrite.
+ *
+ * A segment whose blocks have moved on is nobody's care: its members may be
+ * replaced or go, one after another, as if it were not there. So what cannot
+ * be had from where it was is looked up again, and read where it is now.
  */
 #include "engine/vdisk/log/impl.h"
 
@@ -35,6 +39,7 @@ struct run {
 	bool hedged;   /* its member is late; the others are asked too */
 	bool answered; /* by it after all: what is fetched is not needed */
 	int result;
+	uint32_t moved; /* segment pinned for the block that is fetched */
 	struct hedge hedge;
 	struct fetch fetch;
 	/* Written before they are read: not zeroed for each. */
@@ -134,14 +139,64 @@ static void run_end(struct vlog *v, struct run *run)
 }
 
 static void run_deliver(struct vlog *v, struct run *run, unsigned i,
-			const uint8_t *stored)
+			uint64_t loc, const uint8_t *stored)
 {
-	const uint64_t loc = run->loc[i];
-
 	if (!codec_load(v->coder, loc_codec(loc), stored, loc_grans(loc),
 			user_block(run->u, run->first + i)) &&
 	    !run->result)
 		run->result = -EIO;
+}
+
+/* A block that needs no I/O; false: it does. */
+static bool block_at_once(struct vlog *v, uint64_t lba, uint8_t *to, int *rc)
+{
+	uint32_t crc;
+	const uint64_t loc = map_loc(v, lba, &crc);
+	const struct block *b;
+
+	switch (loc_kind(loc)) {
+	case LOC_NONE:
+		memset(to, 0, FMT_BLOCK);
+		break;
+	case LOC_ZERO:
+		memset(to, 0, FMT_BLOCK);
+		if (loc == LOC_BAD)
+			*rc = -EIO;
+		break;
+	case LOC_LOG:
+		b = block_find(v, loc);
+		id_assert(b);
+		block_copy(v, b, v->scratch);
+		if (!block_fits(v, b->lba, loc, b->crc, v->scratch) ||
+		    !codec_load(v->coder, b->codec, v->scratch, b->grans, to))
+			*rc = -EIO;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static uint64_t loc_with_unit(uint64_t loc, unsigned unit)
+{
+	return (loc & ~(15ull << 15)) | (uint64_t)unit << 15;
+}
+
+/* The first of those that are bad. */
+static void run_fetch(struct vlog *v, struct run *run, uint64_t loc,
+		      uint32_t crc)
+{
+	const unsigned i = (unsigned)__builtin_ctz(run->bad);
+	const bool here = run->moved == SEG_NONE; /* what run says is of it */
+
+	run->fetch = (struct fetch) { .lba = run->u->lba + run->first + i,
+				      .loc = loc,
+				      .crc = crc,
+				      .bad = here && run->was_bad,
+				      .late = here && run->hedged,
+				      .stored = run->stored,
+				      .done = run_fetched };
+	fetch_submit(v, &run->fetch);
 }
 
 static void run_fetch_next(struct vlog *v, struct run *run)
@@ -154,30 +209,50 @@ static void run_fetch_next(struct vlog *v, struct run *run)
 		return;
 	}
 	i = (unsigned)__builtin_ctz(run->bad);
-	run->fetch = (struct fetch) { .lba = run->u->lba + run->first + i,
-				      .loc = run->loc[i],
-				      .crc = run->crc[i],
-				      .bad = run->was_bad,
-				      .late = run->hedged,
-				      .stored = run->stored,
-				      .done = run_fetched };
-	fetch_submit(v, &run->fetch);
+	run_fetch(v, run, run->loc[i], run->crc[i]);
+}
+
+/*
+ * What could not be had from where it was: from where it is by now. True: it is
+ * fetched there.
+ */
+static bool run_follow(struct vlog *v, struct run *run, const struct fetch *f)
+{
+	const unsigned i = (unsigned)__builtin_ctz(run->bad);
+	uint32_t crc = 0;
+	const uint64_t loc = map_loc(v, f->lba, &crc);
+
+	if (block_at_once(v, f->lba, user_block(run->u, run->first + i),
+			  &run->result))
+		return false;
+	if (loc_with_unit(loc, 0) == loc_with_unit(f->loc, 0)) {
+		v->stat.reads_failed++;
+		run->result = -EIO;
+		return false;
+	}
+	run->moved = loc_seg_index(loc);
+	seg_pin(v, run->moved);
+	run_fetch(v, run, loc, crc);
+	return true;
 }
 
 static void run_fetched(struct fetch *f, int result)
 {
 	struct run *run = container_of(f, struct run, fetch);
 	struct vlog *v = f->v;
-	const unsigned i = (unsigned)__builtin_ctz(run->bad);
 
+	if (run->moved != SEG_NONE)
+		seg_unpin(v, run->moved);
+	run->moved = SEG_NONE;
 	if (run->answered) {
 		run_free(v, run);
 		return;
 	}
-	if (result && !run->result)
-		run->result = result;
 	if (!result)
-		run_deliver(v, run, i, run->stored);
+		run_deliver(v, run, (unsigned)__builtin_ctz(run->bad), f->loc,
+			    run->stored);
+	else if (run_follow(v, run, f))
+		return;
 	run->bad &= run->bad - 1;
 	run_fetch_next(v, run);
 }
@@ -208,7 +283,7 @@ static void run_deliver_good(struct vlog *v, struct run *run)
 
 	for (unsigned i = 0; i < run->blocks; i++) {
 		if (!(run->bad & 1u << i))
-			run_deliver(v, run, i, p);
+			run_deliver(v, run, i, run->loc[i], p);
 		p += loc_grans(run->loc[i]) * FMT_GRAN;
 	}
 }
@@ -275,11 +350,6 @@ static unsigned source_pick(struct vlog *v, const struct seg *s, unsigned unit)
 	return best;
 }
 
-static uint64_t loc_with_unit(uint64_t loc, unsigned unit)
-{
-	return (loc & ~(15ull << 15)) | (uint64_t)unit << 15;
-}
-
 /* How many blocks from u->placed on lie one after another in a unit. */
 static unsigned run_gather(const struct vlog *v, const struct ureq *u,
 			   struct run *run, unsigned max)
@@ -315,6 +385,7 @@ static bool run_start(struct vlog *v, struct ureq *u)
 	if (!run)
 		return false;
 	memset(run, 0, offsetof(struct run, loc));
+	run->moved = SEG_NONE;
 	run->blocks = run_gather(v, u, run, RUN_BLOCKS);
 	run->buf = run->blocks > 1 ? lbuf_get(&rd->big) : NULL;
 	if (!run->buf) {
@@ -357,34 +428,11 @@ static bool run_start(struct vlog *v, struct ureq *u)
 
 /* ---- requests ------------------------------------------------------ */
 
-/* A block that needs no I/O; false: it does. */
 static bool read_at_once(struct vlog *v, struct ureq *u)
 {
-	uint8_t *to = user_block(u, u->placed);
-	uint32_t crc;
-	const uint64_t loc = map_loc(v, u->lba + u->placed, &crc);
-	const struct block *b;
-
-	switch (loc_kind(loc)) {
-	case LOC_NONE:
-		memset(to, 0, FMT_BLOCK);
-		break;
-	case LOC_ZERO:
-		memset(to, 0, FMT_BLOCK);
-		if (loc == LOC_BAD)
-			u->result = -EIO;
-		break;
-	case LOC_LOG:
-		b = block_find(v, loc);
-		id_assert(b);
-		block_copy(v, b, v->scratch);
-		if (!block_fits(v, b->lba, loc, b->crc, v->scratch) ||
-		    !codec_load(v->coder, b->codec, v->scratch, b->grans, to))
-			u->result = -EIO;
-		break;
-	default:
+	if (!block_at_once(v, u->lba + u->placed, user_block(u, u->placed),
+			   &u->result))
 		return false;
-	}
 	u->placed++;
 	return true;
 }
