@@ -176,7 +176,7 @@ static bool snap_choose(struct vlog *v)
 	rv->source = (unsigned)best;
 	rv->content = v->member[best].super.content;
 	rv->pieces = (uint32_t)(rv->content.snap_len / FMT_PIECE);
-	rv->piece = 0;
+	rv->piece = rv->piece_len = 0;
 	rv->snap_crc = codec_crc_start();
 	rv->snap_over = rv->pieces == 0; /* as created */
 	rv->refused = !passed_over_ok(v);
@@ -249,6 +249,33 @@ static void snap_bad(struct vlog *v)
 	rv->pieces = 0;
 }
 
+/*
+ * What lies behind a piece is not of it, and a write that was cut off may have
+ * left it unreadable: once more, its header, then as much as that says. False:
+ * there is no more to be had.
+ */
+static bool piece_again(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+	const uint32_t was = rv->piece_len;
+	struct fmt_head h;
+	uint32_t len = 0;
+
+	memcpy(&h, rv->now->buf->data, sizeof(h));
+	if (!was && rv->now->batch.failed && v->member[rv->source].alive)
+		len = FMT_BLOCK;
+	else if (was == FMT_BLOCK && !rv->now->batch.failed &&
+		 h.len > FMT_BLOCK && h.len <= FMT_PIECE)
+		len = (h.len + FMT_BLOCK - 1) / FMT_BLOCK * FMT_BLOCK;
+	rv->piece_len = len;
+	if (len)
+		recover_read(v, rv->source,
+			     v->label.off_snap[rv->content.area] +
+				     (uint64_t)rv->piece * FMT_PIECE,
+			     0, len);
+	return len != 0;
+}
+
 static void snap_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
@@ -256,6 +283,8 @@ static void snap_step(struct vlog *v)
 
 	if (rv->pieces && rv->waiting) {
 		rv->waiting = false;
+		if (piece_again(v))
+			return;
 		if (snap_piece_ok(v)) {
 			rv->piece++;
 			if (rv->piece < rv->pieces ||

@@ -52,6 +52,7 @@ struct recovery {
 	unsigned source;
 	struct fmt_content content;
 	uint32_t pieces, piece;
+	uint32_t piece_len; /* that is read of it; 0: FMT_PIECE */
 	uint32_t snap_crc;
 	bool snap_over;
 	bool refused; /* what is damaged may have been acknowledged */
