@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/vdisk/log/format.h"
 #include "engine/vdisk/log/log.h"
 #include "engine/vdisk/log/mut.h"
 #include "tests/sim/sim.h"
@@ -459,6 +460,17 @@ static void policy_learn(struct logstruct *ls, const struct vlog_info *info)
 	ls->spec.policy.m = info->policy.m;
 }
 
+/* If not, it will be taken for an empty one. */
+static bool label_stands(struct sim_drive *d)
+{
+	uint8_t front[FRONT_BYTES];
+
+	sim_drive_peek(d, 0, front, sizeof(front));
+	return !fmt_label_check(front + FMT_LABEL_A, FMT_COMP_ANY,
+				FMT_LABEL_A) ||
+	       !fmt_label_check(front + FMT_LABEL_B, FMT_COMP_ANY, FMT_LABEL_B);
+}
+
 static void log_check(struct sim_client *c);
 
 static void log_tick(struct sim_client *c, bool calm)
@@ -498,6 +510,8 @@ static void log_tick(struct sim_client *c, bool calm)
 		if (sim_drive_open(&c->sim->drive[ls->drive[i]], &bdev))
 			continue;
 		sim_note(c->sim, "giving back %u", i);
+		if (!label_stands(&c->sim->drive[ls->drive[i]]))
+			ls->exposed |= 1u << ls->drive[i];
 		ls->returning = true;
 		vlog_member_return(ls->vdisk, i, bdev, returned, ls);
 		return;
@@ -526,13 +540,17 @@ static uint32_t log_sick(struct sim_client *c)
 	}
 	vlog_info(ls->vdisk, &info);
 	ls->last_sick = stuck;
-	if (ls->replacing < 0)
-		ls->exposed = 0;
+	/* One that goes while it is being rebuilt lacks as much when it is back
+	 * again. */
 	for (unsigned i = 0; i < ls->n; i++) {
+		const uint32_t bit = 1u << ls->drive[i];
+
 		if (info.slot[i].state == MEMBER_REBUILDING)
-			ls->exposed |= 1u << ls->drive[i];
-		if (info.slot[i].state != MEMBER_OK)
-			ls->last_sick |= 1u << ls->drive[i];
+			ls->exposed |= bit;
+		if (info.slot[i].state == MEMBER_OK)
+			ls->exposed &= ~bit;
+		else
+			ls->last_sick |= bit;
 	}
 	return ls->last_sick | ls->front | ls->exposed;
 }
