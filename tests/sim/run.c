@@ -391,6 +391,9 @@ static void end(struct sim *sim)
 	sim->beyond = false;
 	read_again(sim);
 	all_well(sim);
+	/* Too many have died under it, and it has not noticed yet. */
+	if (sim->forgive && sim_budget_overdrawn(sim))
+		crash_now(sim);
 	until(sim, all_rests, "it never comes to rest");
 	sim->forgive = false;
 	read_through(sim);
