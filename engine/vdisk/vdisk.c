@@ -420,11 +420,24 @@ static void info_state(const struct vdisk *vd, struct vdisk_info *info)
 		info->state = whole ? VDISK_HEALTHY : VDISK_DEGRADED;
 }
 
+/* Before the walk begins, while it lasts, and until the labels say so. */
+static uint64_t rows_done(const struct vset *vs)
+{
+	uint64_t rows = vs->rows;
+
+	if (!walk_idle(vs))
+		return vs->walk.row;
+	for (unsigned i = 0; i < vs->slots; i++)
+		if (vs->member[i].state == MEMBER_REBUILDING &&
+		    vs->member[i].mark_rows < rows)
+			rows = vs->member[i].mark_rows;
+	return vs->resync_rows < rows ? vs->resync_rows : rows;
+}
+
 static void inplace_info(struct bdev *vdisk, struct vdisk_info *info)
 {
 	const struct vdisk *vd = (const struct vdisk *)vdisk;
 	const struct vset *vs = vd->set;
-	const struct walk *w = &vs->walk;
 
 	memset(info, 0, sizeof(*info));
 	memcpy(info->name, vs->label.name, sizeof(info->name));
@@ -438,10 +451,12 @@ static void inplace_info(struct bdev *vdisk, struct vdisk_info *info)
 		vset_slot_fill(vs, i, &info->slot[i]);
 	info_state(vd, info);
 	memcpy(info->reason, vs->reason, sizeof(info->reason));
-	if (!walk_idle(vs) && vs->rows) {
-		info->progress = (double)w->row / (double)vs->rows;
-		info->rebuild_bytes_s = w->bytes_s;
-		info->rebuild_left_bytes = (vs->rows - w->row) * vs->unit;
+	if ((!walk_idle(vs) || info->state == VDISK_REBUILDING) && vs->rows) {
+		const uint64_t rows = rows_done(vs);
+
+		info->progress = (double)rows / (double)vs->rows;
+		info->rebuild_bytes_s = vs->walk.bytes_s;
+		info->rebuild_left_bytes = (vs->rows - rows) * vs->unit;
 	}
 	migrate_info(vd, info);
 }

@@ -136,7 +136,7 @@ struct vdisk_info {
 	unsigned slots;
 	struct vdisk_slot slot[VDISK_MEMBERS_MAX];
 	double progress;          /* 0..1 of a rebuild or migration */
-	uint64_t rebuild_bytes_s; /* over the last seconds; 0 unknown */
+	uint64_t rebuild_bytes_s; /* that less is left; 0 unknown */
 	uint64_t rebuild_left_bytes;
 	char reason[160]; /* why it is not healthy */
 	/* Components a migration has left: closed, free to be deleted. */

@@ -570,6 +570,15 @@ static void test_rebuild_resumes(void **state)
 	reads = lab.rig.store[0].reads;
 	lab_reopen(&lab, 1u << 0 | 1u << 2 | 1u << 6);
 	assert_non_null(lab.vdisk);
+	vdisk_info(lab.vdisk, &lab.info);
+	for (double was = 0.8; lab.info.state == VDISK_REBUILDING;
+	     vdisk_info(lab.vdisk, &lab.info)) {
+		assert_true(lab.info.progress >= was);
+		assert_int_equal(lab.info.progress == 1,
+				 !lab.info.rebuild_left_bytes);
+		was = lab.info.progress;
+		reactor_run_once(lab.rig.r, 10 * MSEC_NS);
+	}
 	rig_healthy(&lab.rig, lab.vdisk);
 	assert_true(lab.rig.store[0].reads - reads < 24);
 	shadow_check_all(&lab.sh, lab.vdisk);

@@ -211,6 +211,97 @@ static void test_limit(void **state)
 	end(&rig);
 }
 
+static void changed(int result, const struct err *err, struct bdev *vd,
+		    void *arg)
+{
+	(void)vd;
+	if (result)
+		fail_msg("%s", err->text);
+	*(bool *)arg = true;
+}
+
+/* What is shown of something that goes on: never back, no other state in
+ * between, and it takes as long as was said. */
+struct shown {
+	uint64_t begin, said_ns[2]; /* at a third and at two thirds */
+	bool seen[2];
+	double progress;
+};
+
+static void shown_look(struct rig *rig, struct shown *s,
+		       const struct vlog_info *i)
+{
+	const uint64_t now = reactor_now(rig->r);
+
+	if (i->progress < s->progress)
+		fail_msg("%.4f after %.4f", i->progress, s->progress);
+	s->progress = i->progress;
+	assert_int_equal(i->progress == 1, !i->rebuild_left_bytes);
+	assert_true(i->state == VDISK_MIGRATING || i->progress < 1);
+	for (unsigned k = 0; k < 2; k++) {
+		if (s->seen[k] || i->progress < (k + 1) / 3.0)
+			continue;
+		s->seen[k] = true;
+		assert_true(i->rebuild_bytes_s > 0);
+		s->said_ns[k] = now + (uint64_t)((double)i->rebuild_left_bytes *
+						 (double)SEC_NS /
+						 (double)i->rebuild_bytes_s);
+	}
+}
+
+static void shown_until_over(struct rig *rig, enum vdisk_state state)
+{
+	struct shown s = { .begin = reactor_now(rig->r) };
+	struct vlog_info info = info_of(rig);
+	uint64_t took, end;
+
+	for (; info.state == state; info = info_of(rig)) {
+		shown_look(rig, &s, &info);
+		rig_run(rig, 20 * MSEC_NS);
+	}
+	end = reactor_now(rig->r);
+	took = end - s.begin;
+	assert_true(s.seen[0] && s.seen[1]);
+	assert_true(info.progress == 1 && !info.rebuild_left_bytes);
+	if (took < 5 * SEC_NS)
+		fail_msg("over in %.3f s", (double)took / 1e9);
+	for (unsigned k = 0; k < 2; k++)
+		assert_in_range(s.said_ns[k], end - took / 5, end + took / 5);
+}
+
+static void test_figures(void **state)
+{
+	static const struct vdisk_spec mirrors = {
+		.policy = { .raid = RAID_1,
+			    .k = 1,
+			    .m = 1,
+			    .layout = VDISK_LOG,
+			    .codec = VDISK_RAW },
+	};
+	struct rig rig;
+	bool over = false;
+
+	(void)state;
+	rig_init(&rig, 7, 2, 1, 4, 800);
+	rig.spec.tune.slots = 120;
+	assert_int_equal(rig_create_sync(&rig), 0);
+	fill(&rig, 3);
+	vlog_rebuild_limit(rig.vd, 200 * KIB);
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	while (info_of(&rig).state != VDISK_REBUILDING)
+		rig_turn(&rig);
+	shown_until_over(&rig, VDISK_REBUILDING);
+	assert_int_equal(info_of(&rig).state, VDISK_DEGRADED);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	rig_run(&rig, SEC_NS);
+	assert_int_equal(info_of(&rig).state, VDISK_HEALTHY);
+	vlog_policy_change(rig.vd, &mirrors, changed, &over);
+	shown_until_over(&rig, VDISK_MIGRATING);
+	assert_true(over);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
 /* A user who writes all the time, and how long the slowest take. */
 struct user {
 	struct io io;
@@ -431,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_missing_at_open),
 		cmocka_unit_test(test_exposed_first),
 		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_stuck),

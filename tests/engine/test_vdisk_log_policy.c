@@ -130,7 +130,7 @@ static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 		  unsigned n)
 {
 	rig_init(rig, seed, k, m, n, 400);
-	rig->spec.tune.slots = 40;
+	rig->spec.tune.slots = 80;
 	rig->spec.tune.buffer_bytes = 256 << 10;
 	rig->spec.codec = VLOG_RAW;
 	if (rig_create_sync(rig))

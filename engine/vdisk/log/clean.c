@@ -27,8 +27,7 @@
 
 #define F_HI 0.10
 #define F_T 0.03
-#define FULL_PERCENT 97 /* above it there is nothing to gain */
-#define CREDIT_SEGS 4   /* never owe more than that many segments */
+#define CREDIT_SEGS 4 /* never owe more than that many segments */
 
 enum clean_phase { CLEAN_IDLE, CLEAN_READ, CLEAN_MOVE, CLEAN_FETCH };
 
@@ -86,9 +85,13 @@ static double slots_least(const struct vlog *v)
 {
 	uint32_t least = UINT32_MAX;
 
-	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].slots < least)
-			least = v->member[i].slots;
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct member *m = &v->member[i];
+		const uint32_t slots =
+			m->alive ? seg_slots_ordinary(v, m) : UINT32_MAX;
+
+		least = slots < least ? slots : least;
+	}
 	return least;
 }
 
@@ -106,7 +109,8 @@ static double f_hi(const struct vlog *v)
 void clean_credit(struct vlog *v, uint64_t grans)
 {
 	struct cleaner *c = v->cleaner;
-	const double f = seg_free_share(v), u = c->u_victims;
+	const double f = seg_free_share(v);
+	const double u = c->u_victims < 1 ? c->u_victims : 1;
 	const double seg = (double)v->k * v->label.stripes * unit_grans(v);
 	double g = (f_hi(v) - f) / (f_hi(v) - f_t(v));
 
@@ -122,18 +126,15 @@ void clean_credit(struct vlog *v, uint64_t grans)
 
 /* ---- which --------------------------------------------------------- */
 
+/* Of the slots it takes, the share that its live blocks take once they are
+ * rewritten as today. From 1 on nothing is gained. */
 static double seg_use(const struct vlog *v, const struct seg *s)
 {
-	return (double)s->live /
-	       ((double)s->k * v->label.stripes * unit_grans(v));
-}
+	const unsigned k = seg_k_now(v);
+	const double packed =
+		v->label.stripes * (double)geo_stripe_grans(&v->label, k);
 
-/* Room to rewrite for other reasons than room. */
-static bool spare(const struct vlog *v, enum clean_why why)
-{
-	if (why == WHY_POLICY)
-		return seg_free_share(v) > f_hi(v);
-	return !seg_space_low(v) && seg_free_share(v) > f_t(v) / 2;
+	return s->live / packed * (k + v->m) / seg_width(s);
 }
 
 static double benefit(const struct vlog *v, const struct seg *s)
@@ -141,54 +142,123 @@ static double benefit(const struct vlog *v, const struct seg *s)
 	const double u = seg_use(v, s);
 	const double age = (double)(v->durable - s->lsn + 1);
 
-	if (u * 100 > FULL_PERCENT)
-		return -1;
 	return (1 - u) * age / (1 + u);
 }
 
 static bool space_due(const struct vlog *v)
 {
-	return v->cleaner->credit > 0 || seg_free_share(v) < f_t(v) ||
+	return v->cleaner->credit > 0 || seg_room_share(v) < f_t(v) ||
 	       seg_space_low(v);
 }
 
-static uint32_t victim_choose(struct vlog *v, enum clean_why *best_why)
+/* Room to rewrite for other reasons than room. */
+static bool spare(const struct vlog *v, enum clean_why why)
 {
-	const bool space = space_due(v), wanted = resync_wanted(v);
-	uint32_t best = SEG_NONE;
-	double best_benefit = 0;
-	bool held = false;
+	if (why == WHY_POLICY)
+		return seg_room_share(v) > f_hi(v);
+	return !seg_space_low(v) && seg_room_share(v) > f_t(v) / 2;
+}
 
-	*best_why = WHY_NONE;
-	if (!space && !wanted)
-		return SEG_NONE;
+struct best {
+	uint32_t seg;
+	enum clean_why why;
+	double benefit;
+};
+
+static const struct best none = { SEG_NONE, WHY_NONE, 0 };
+
+static void best_take(struct best *b, uint32_t seg, enum clean_why why,
+		      double benefit)
+{
+	if (b->seg == SEG_NONE || why > b->why ||
+	    (why == b->why && benefit > b->benefit))
+		*b = (struct best) { seg, why, benefit };
+}
+
+struct scan {
+	struct best due;     /* for its reason */
+	struct best crowded; /* for a reason, but there is no room for it */
+	struct best room;    /* to make some */
+	double gain;         /* segments that all of the latter would free */
+	bool under_way, rebuild;
+};
+
+static void victims_scan(struct vlog *v, bool wanted, struct scan *scan)
+{
+	const bool spare_for[] = {
+		[WHY_POLICY] = spare(v, WHY_POLICY),
+		[WHY_BAD] = spare(v, WHY_BAD),
+		[WHY_LOST] = spare(v, WHY_LOST),
+		[WHY_EXPOSED] = spare(v, WHY_EXPOSED),
+	};
+
+	*scan = (struct scan) { .due = none, .room = none, .crowded = none };
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
 		enum clean_why why;
 		double gain;
 
-		if (s->state != SEG_SEALED || !s->live || s->held)
+		if (s->state == SEG_FREE || !s->live || s->held)
 			continue;
 		why = wanted ? resync_why(v, s) : WHY_NONE;
-		/* Its entries are on their way already. */
-		if (s->moves || (why && !spare(v, why))) {
-			held |= why != WHY_NONE;
-			why = WHY_NONE;
+		scan->rebuild |= why >= WHY_BAD;
+		/* Or its entries are on their way already. */
+		if (s->state != SEG_SEALED || s->moves) {
+			scan->under_way |= why != WHY_NONE;
+			continue;
 		}
 		gain = benefit(v, s);
-		if (!s->moves && !why && space && gain > 0)
-			why = WHY_SPACE;
-		if (!why || why < *best_why)
-			continue;
-		if (why > *best_why || gain > best_benefit) {
-			best = i;
-			*best_why = why;
-			best_benefit = gain;
+		if (gain > 0) {
+			scan->gain += 1 - seg_use(v, s);
+			best_take(&scan->room, i, WHY_SPACE, gain);
 		}
+		if (why)
+			best_take(spare_for[why] ? &scan->due : &scan->crowded,
+				  i, why, gain);
 	}
-	if (wanted)
-		resync_scanned(v, *best_why == WHY_SPACE ? WHY_NONE : *best_why,
-			       held);
+}
+
+/*
+ * What has a reason first, while there is room for it; else what makes room,
+ * because users need it or because those with a reason do; and where nothing
+ * makes room any more, the latter in what is left.
+ */
+static struct best scan_best(const struct vlog *v, const struct scan *scan,
+			     bool space)
+{
+	if (scan->due.seg != SEG_NONE)
+		return scan->due;
+	/* With less than one to be had, rewriting would go round in circles. */
+	if (scan->gain >= 1 && space)
+		return scan->room;
+	if (scan->gain >= 1 && scan->crowded.seg != SEG_NONE)
+		return (struct best) { scan->room.seg, WHY_ROOM, 0 };
+	return seg_space_low(v) ? none : scan->crowded;
+}
+
+static struct best victim_choose(struct vlog *v)
+{
+	const bool space = space_due(v), wanted = resync_wanted(v);
+	struct scan scan;
+	struct best best;
+	bool crowded;
+
+	if ((!space && !wanted) || !seg_k_now(v))
+		return none;
+	victims_scan(v, wanted, &scan);
+	best = scan_best(v, &scan, space);
+	if (!wanted)
+		return best;
+	crowded = scan.crowded.seg != SEG_NONE;
+	/* Those under way wait for what is in the cold stripe. */
+	v->cleaner->urgent_moves |= scan.under_way && best.seg == SEG_NONE;
+	resync_scanned(v, &(const struct resync_scan) {
+				  .best = best.why,
+				  .rebuild = scan.rebuild,
+				  .more = scan.under_way || crowded,
+				  .starved = crowded && best.seg == SEG_NONE &&
+					     !scan.under_way,
+			  });
 	return best;
 }
 
@@ -352,10 +422,9 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 	e->seg = c->victim;
 	seg_pin(v, c->victim);
 	v->seg[c->victim].moves++;
-	if (c->why > WHY_SPACE) {
-		c->urgent_moves = true;
+	c->urgent_moves |= c->why >= WHY_BAD;
+	if (c->why > WHY_SPACE)
 		resync_moved(v, grans, v->cold->k);
-	}
 	c->credit -= grans;
 	return true;
 }
@@ -428,8 +497,10 @@ static bool fetch_take(struct vlog *v)
 static bool victim_begin(struct vlog *v)
 {
 	struct cleaner *c = v->cleaner;
-	const uint32_t victim = victim_choose(v, &c->why);
+	const struct best best = victim_choose(v);
+	const uint32_t victim = best.seg;
 
+	c->why = best.why;
 	if (victim == SEG_NONE || !resync_may(v, c->why))
 		return false;
 	c->victim = victim;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define OP_PERCENT 25
+#define FULL_PERCENT 5 /* beyond the content, with members away */
 #define LOG_PERCENT 2
 #define SPARE_SLOTS 6    /* open segments, the cleaner's reserve */
 #define SLOTS_WANTED 64u /* of data on a component, so that few is not all */
@@ -154,19 +155,81 @@ static void names_fill(const struct vlog_spec *spec, struct fmt_label *l)
 	}
 }
 
-uint64_t geo_slots_least(const struct fmt_label *l, unsigned k, unsigned m)
+/* What a stripe holds at least: the summary may cost a block's room, and 3 %
+ * are for blocks that do not fill a unit. */
+uint64_t geo_stripe_grans(const struct fmt_label *l, unsigned k)
+{
+	return ((uint64_t)k * l->unit_bytes / FMT_GRAN - FMT_BLOCK_GRANS) * 97 /
+	       100;
+}
+
+static unsigned narrowed(unsigned k, unsigned m, unsigned alive)
+{
+	return alive - m < k ? alive - m : k;
+}
+
+/* All of it and a little more, in stripes of k' + m. */
+static uint64_t slots_full(const struct fmt_label *l, unsigned k, unsigned m,
+			   unsigned alive)
+{
+	const unsigned now = narrowed(k, m, alive);
+	const uint64_t grans =
+		l->size_blocks * FMT_BLOCK_GRANS / 100 * (100 + FULL_PERCENT) +
+		l->buffer_bytes / FMT_GRAN;
+
+	return ceil_div(grans, l->stripes * geo_stripe_grans(l, now)) *
+	       (now + m);
+}
+
+uint32_t geo_slots_ordinary(const struct fmt_label *l, unsigned k, unsigned m,
+			    unsigned alive)
 {
 	const uint64_t chunk = (uint64_t)l->unit_bytes * l->stripes;
 	const uint64_t size = l->size_blocks * FMT_BLOCK;
+	const unsigned now = narrowed(k, m, alive);
 
-	return ceil_div(size / 100 * (100 + OP_PERCENT) * (k + m), chunk * k);
+	return (uint32_t)ceil_div(size / 100 * (100 + OP_PERCENT) * (now + m),
+				  chunk * now * alive) +
+	       SPARE_SLOTS;
 }
 
 uint32_t geo_slots(const struct fmt_label *l, unsigned k, unsigned m,
 		   unsigned comps)
 {
-	return (uint32_t)ceil_div(geo_slots_least(l, k, m), comps) +
-	       SPARE_SLOTS;
+	uint64_t most = geo_slots_ordinary(l, k, m, comps);
+
+	for (unsigned alive = comps; alive > m && alive + m >= comps; alive--) {
+		const uint64_t full =
+			ceil_div(slots_full(l, k, m, alive), alive) +
+			SPARE_SLOTS;
+
+		most = full > most ? full : most;
+	}
+	return (uint32_t)most;
+}
+
+bool geo_slots_enough(const struct fmt_label *l, unsigned k, unsigned m,
+		      unsigned comps, const uint32_t *slots)
+{
+	uint32_t out = 0; /* the largest are away */
+
+	for (unsigned alive = comps; alive > m && alive + m >= comps; alive--) {
+		uint64_t all = 0;
+		unsigned most = 0;
+
+		for (unsigned i = 0; i < comps; i++) {
+			if (out & 1u << i)
+				continue;
+			all += slots[i];
+			if (out & 1u << most || slots[i] > slots[most])
+				most = i;
+		}
+		if (all <
+		    slots_full(l, k, m, alive) + (uint64_t)SPARE_SLOTS * alive)
+			return false;
+		out |= 1u << most;
+	}
+	return true;
 }
 
 /*

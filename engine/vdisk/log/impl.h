@@ -174,9 +174,19 @@ unsigned seg_k_now(const struct vlog *v); /* k' */
 void stored_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
 		   unsigned *grans, unsigned *codec, uint32_t *crc,
 		   uint8_t *scratch);
+/*
+ * F, which cleaning follows: what is free of the slots that the policy takes in
+ * ordinary use. The others are for when members are away; below 0 some of them
+ * are in use.
+ */
 double seg_free_share(const struct vlog *v);
+double seg_room_share(const struct vlog *v);    /* of all slots */
 bool seg_space_low(const struct vlog *v);       /* users must wait */
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
+/* The same of the slots in ordinary use. */
+uint64_t seg_ordinary_grans(const struct vlog *v);
+/* Of a member that is there, the slots in ordinary use. */
+uint32_t seg_slots_ordinary(const struct vlog *v, const struct member *m);
 /* The code for segments of this shape; it has been asked for before. */
 const struct ec *seg_ec(const struct vlog *v, unsigned k, unsigned m);
 /* From now on there may be segments of this shape. -ENOMEM. */
@@ -573,16 +583,27 @@ void vlog_policy_take(struct vlog *v);
 int geo_label(const struct vlog_spec *spec, struct fmt_label *label,
 	      struct err *err);
 uint64_t geo_member_bytes(const struct fmt_label *label);
-/* Data slots a policy wants of each of so many components. */
+/*
+ * Data slots a policy wants of each of so many components: what it takes in
+ * ordinary use, with 25 % for the cleaner, or, where that is more, all content
+ * in the narrower stripes that are left while m of them are away.
+ */
 uint32_t geo_slots(const struct fmt_label *label, unsigned k, unsigned m,
 		   unsigned comps);
-/* Of all together, at least. */
-uint64_t geo_slots_least(const struct fmt_label *label, unsigned k, unsigned m);
+/* Of each that is there, in ordinary use. */
+uint32_t geo_slots_ordinary(const struct fmt_label *label, unsigned k,
+			    unsigned m, unsigned alive);
+/* With so many on each all content fits, whichever m are away. */
+bool geo_slots_enough(const struct fmt_label *label, unsigned k, unsigned m,
+		      unsigned comps, const uint32_t *slots);
+/* What a stripe of k units holds at least. */
+uint64_t geo_stripe_grans(const struct fmt_label *label, unsigned k);
 uint64_t geo_memory_bytes(const struct fmt_label *label);
 
 /* change.c, policy.c */
 void policy_resume(struct vlog *v);
 bool policy_changing(const struct vlog *v);
+bool policy_beginning(const struct vlog *v); /* the old one still counts */
 bool change_step(struct vlog *v);
 void change_abandon(struct vlog *v);
 

@@ -9,11 +9,11 @@
 
 #include "engine/vdisk/log/impl.h"
 
-static enum vdisk_state state_of(const struct vlog *v)
+static enum vdisk_state state_of(const struct vlog *v, bool rebuilding)
 {
 	if (v->state == VLOG_STOPPED)
 		return VDISK_FAILED;
-	if (resync_working(v) || meta_mute(v))
+	if (rebuilding || meta_mute(v))
 		return VDISK_REBUILDING;
 	if (member_alive_count(v) < v->n)
 		return VDISK_DEGRADED;
@@ -123,6 +123,15 @@ void info_members_away(const struct vlog *v, char *buf, size_t len)
 	}
 }
 
+static uint64_t room_bytes(const struct vlog *v)
+{
+	uint64_t slots = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		slots += v->member[i].alive ? v->member[i].slots_free : 0;
+	return slots * v->label.unit_bytes * v->label.stripes;
+}
+
 /* What is the matter, what becomes of it, and what would help. */
 static void reason_fill(const struct vlog *v, struct vlog_info *info)
 {
@@ -150,6 +159,12 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 			text_add(buf, len,
 				 "a component does not hold the metadata yet; "
 				 "the next checkpoint writes it");
+		else if (policy_changing(v) && resync_starved(v))
+			text_add(buf, len,
+				 "its new policy waits for room: %llu MiB are "
+				 "free, all of it for the cleaner; discard "
+				 "data",
+				 (unsigned long long)(room_bytes(v) / MIB));
 		return;
 	}
 	info_members_away(v, buf, len);
@@ -157,7 +172,7 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 		text_add(buf, len,
 			 ": the others hold all data in full redundancy; bring "
 			 "it back or replace it");
-	else if (resync_working(v))
+	else if (info->state == VDISK_REBUILDING)
 		text_add(buf, len, ": rewritten on the others");
 	else if (resync_wait_ns(v))
 		text_add(buf, len, ": rebuild in %llu s unless it is back",
@@ -179,7 +194,6 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 					       .k = (uint8_t)v->k,
 					       .m = (uint8_t)v->m };
 	info->codec = (enum vlog_codec)v->codec;
-	info->state = state_of(v);
 	info->slots = v->n;
 	slots_fill(v, info);
 	info->epoch = v->epoch;
@@ -190,11 +204,12 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->live_bytes = v->live_grans * FMT_GRAN;
 	info->buffer_bytes =
 		(uint64_t)(v->map.grans - v->map.grans_left) * FMT_GRAN;
-	info->space_bytes = seg_space_grans(v) * FMT_GRAN;
+	info->space_bytes = seg_ordinary_grans(v) * FMT_GRAN;
 	info->free = seg_free_share(v);
+	info->free = info->free > 0 ? info->free : 0;
 	info->log_fill = log_fill(v);
 	cleaner_info(v, info);
-	resync_info(v, info);
+	info->state = state_of(v, resync_info(v, info));
 	info->scrub_progress = scrub_progress(v);
 	segs_count(v, info);
 	reason_fill(v, info);

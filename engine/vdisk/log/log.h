@@ -160,9 +160,10 @@ struct vlog_info {
 	double compliance;      /* share of live bytes as the policy says */
 	uint64_t segs, segs_exposed; /* of them with a member away */
 	uint64_t segs_bare;          /* one more away loses data */
-	/* Of what stands on lost members, or was repaired too often: how much
-	 * of it is rewritten, bytes written a second of late (0: unknown), live
-	 * bytes left, bytes written in all. */
+	/* Of what stands on lost members, or was repaired too often, or, while
+	 * the policy changes, is not as it says: how much of it is rewritten,
+	 * live bytes left, by how much less that is a second of late (0:
+	 * unknown); and the bytes that were written for it in all. */
 	double progress; /* 0..1; 1: nothing is to be done */
 	uint64_t rebuild_bytes_s, rebuild_left_bytes, rebuild_bytes;
 	/* bytes written: by users, and to members by cause */

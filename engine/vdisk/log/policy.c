@@ -131,8 +131,8 @@ static int slots_plan(struct vlog *v, struct change *c, struct err *err)
 			c->slots[i] = (uint32_t)(room / chunk);
 		all += c->slots[i];
 	}
-	if (all >=
-	    (uint64_t)geo_slots_least(&v->label, c->target.k, c->target.m))
+	if (geo_slots_enough(&v->label, c->target.k, c->target.m, c->comps,
+			     c->slots))
 		return 0;
 	return err_set(
 		err, -ENOSPC,
@@ -219,7 +219,7 @@ static int policy_take(struct vlog *v, struct change *c)
 	vlog_policy_take(v);
 	seg_streams_close(v);
 	c->seg_since = seg_id_next(v);
-	resync_look(v);
+	resync_policy_taken(v);
 	vlog_changed(v);
 	return 0;
 }
@@ -356,6 +356,15 @@ bool policy_changing(const struct vlog *v)
 {
 	for (const struct change *c = v->changes; c; c = c->next)
 		if (c->turn == policy_turn && c->step != CHANGE_LEAVING)
+			return true;
+	return false;
+}
+
+bool policy_beginning(const struct vlog *v)
+{
+	for (const struct change *c = v->changes; c; c = c->next)
+		if (c->turn == policy_turn && c->step != CHANGE_LEAVING &&
+		    c->phase <= POLICY_TAKE)
 			return true;
 	return false;
 }

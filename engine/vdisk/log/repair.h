@@ -72,6 +72,7 @@ uint64_t member_load(const struct vlog *v, unsigned member);
 enum clean_why {
 	WHY_NONE,
 	WHY_SPACE,
+	WHY_ROOM,    /* for those below, which have none */
 	WHY_POLICY,  /* another k; only while there is room */
 	WHY_BAD,     /* repaired too often */
 	WHY_LOST,    /* a member is lost, others may still go */
@@ -94,15 +95,23 @@ void resync_member_back(struct vlog *v);
 void resync_look(struct vlog *v);
 /* False: a scan found nothing and nothing has happened since. */
 bool resync_wanted(const struct vlog *v);
-/* What a scan found best; held: there is more, already on its way or for
- * which there is no room now. */
-void resync_scanned(struct vlog *v, enum clean_why best, bool held);
-bool resync_working(const struct vlog *v);
+struct resync_scan {
+	enum clean_why best; /* what is moved next */
+	bool rebuild;        /* a segment has lost what can be rewritten */
+	bool more;           /* others: on their way, or there is no room now */
+	bool starved;        /* there is none for anything that has a reason */
+};
+void resync_scanned(struct vlog *v, const struct resync_scan *seen);
+/* There is another policy than a moment ago. */
+void resync_policy_taken(struct vlog *v);
+/* Nothing moves for want of room. */
+bool resync_starved(const struct vlog *v);
 /* Until the first silent member is given up; 0: there is none. */
 uint64_t resync_wait_ns(const struct vlog *v);
 void resync_user_io(struct vlog *v);
 void resync_user_write(struct vlog *v, uint64_t latency_ns);
-void resync_info(const struct vlog *v, struct vlog_info *info);
+/* True: what was lost is being rewritten. */
+bool resync_info(const struct vlog *v, struct vlog_info *info);
 
 /* ---- scrub (scrub.c) ----------------------------------------------- */
 

@@ -34,10 +34,22 @@
 #define ACTIVE_NS (100 * MSEC_NS) /* users, after their last I/O */
 #define BURST_S 0.05              /* saved up at most */
 #define BAD_REPAIRS 3             /* in a segment: it is rewritten */
+#define COURSE_POINTS 11
+#define STARVED_NS SEC_NS
+
+/* How far something is: what is left of it, second by second. */
+struct course {
+	double total; /* of which `left` is left; 0: there is none */
+	uint64_t left;
+	struct {
+		uint64_t ns, left;
+	} at[COURSE_POINTS];
+	unsigned points; /* ever */
+};
 
 struct resync {
 	struct vlog *v;
-	struct timer timer;
+	struct timer timer, second;
 	double rate, tokens, bandwidth; /* bytes a second, bytes */
 	uint64_t limit;                 /* bytes a second; 0: none */
 	uint64_t filled_ns, user_ns;
@@ -47,10 +59,11 @@ struct resync {
 	uint64_t quiet_p99_ns; /* of users while nothing is moved */
 	/* all the time */
 	uint64_t moved; /* bytes written */
-	uint64_t done;  /* live bytes moved since there was something to do */
-	double moved_s; /* a second, of late */
-	bool clear;     /* no segment has a reason, until something happens */
-	bool working;   /* as told last */
+	struct course rebuild, policy;
+	uint64_t starved_ns;   /* since when there is no room */
+	bool clear;            /* no segment has a reason, until something
+				  happens */
+	bool working, starved; /* as told last */
 };
 
 int resync_init(struct vlog *v)
@@ -67,6 +80,7 @@ void resync_fini(struct vlog *v)
 	if (!v->resync)
 		return;
 	timer_cancel(v->r, &v->resync->timer);
+	timer_cancel(v->r, &v->resync->second);
 	free(v->resync);
 	v->resync = NULL;
 }
@@ -182,7 +196,6 @@ static void second_end(struct vlog *v, uint64_t now)
 	rs->bandwidth *= 0.98;
 	if (bytes > rs->bandwidth)
 		rs->bandwidth = bytes;
-	rs->moved_s += (moved - rs->moved_s) * (s < 3 ? s / 3 : 1);
 	if (!rs->rate)
 		rs->rate = share_rate(v, WHY_LOST);
 	if (moved > 0)
@@ -273,7 +286,6 @@ void resync_moved(struct vlog *v, unsigned grans, unsigned k)
 
 	rs->tokens -= (double)bytes;
 	rs->moved += bytes;
-	rs->done += (uint64_t)grans * FMT_GRAN;
 }
 
 void vlog_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
@@ -282,6 +294,91 @@ void vlog_rebuild_limit(struct bdev *vdisk, uint64_t bytes_s)
 
 	v->resync->limit = bytes_s;
 	resync_look(v);
+}
+
+/* ---- how far ------------------------------------------------------- */
+
+/* Live bytes of segments that a member was lost of, or that were repaired too
+ * often; and of those that are not as the policy says. */
+static void lefts(const struct vlog *v, uint64_t *rebuild, uint64_t *policy)
+{
+	*rebuild = *policy = 0;
+	for (uint32_t i = 0; i < v->segs; i++) {
+		const struct seg *s = &v->seg[i];
+		enum clean_why why;
+
+		if (s->state == SEG_FREE || !s->live)
+			continue;
+		why = resync_why(v, s);
+		if (why >= WHY_BAD)
+			*rebuild += (uint64_t)s->live * FMT_GRAN;
+		else if (why == WHY_POLICY)
+			*policy += (uint64_t)s->live * FMT_GRAN;
+	}
+}
+
+/* What comes on top while it lasts leaves the share that is done as it is. */
+static void course_follow(struct course *c, uint64_t left, uint64_t now)
+{
+	const uint64_t more = left > c->left ? left - c->left : 0;
+
+	if (!left || !c->left) {
+		*c = (struct course) { .total = (double)left };
+	} else if (more) {
+		c->total *= (double)left / (double)c->left;
+		for (unsigned i = 0; i < COURSE_POINTS; i++)
+			c->at[i].left += more;
+	}
+	c->left = left;
+	c->at[c->points % COURSE_POINTS].ns = now;
+	c->at[c->points++ % COURSE_POINTS].left = left;
+}
+
+static double course_progress(const struct course *c, uint64_t left)
+{
+	if (!left)
+		return 1;
+	if (!c->left)
+		return 0;
+	return 1 - (double)(left < c->left ? left : c->left) / c->total;
+}
+
+/* By how much less is left a second, over the last ten; 0: unknown. */
+static uint64_t course_rate(const struct course *c, uint64_t left, uint64_t now)
+{
+	const unsigned oldest =
+		c->points > COURSE_POINTS ? c->points - COURSE_POINTS : 0;
+	const uint64_t ns = c->at[oldest % COURSE_POINTS].ns;
+	const uint64_t was = c->at[oldest % COURSE_POINTS].left;
+
+	if (!c->points || now - ns < SEC_NS / 2 || was <= left)
+		return 0;
+	return (uint64_t)((double)(was - left) * (double)SEC_NS /
+			  (double)(now - ns));
+}
+
+static void second_over(struct timer *t);
+
+/* A point of each a second, until nothing is left. */
+static void courses_follow(struct vlog *v)
+{
+	struct resync *rs = v->resync;
+	const uint64_t now = reactor_turn_now(v->r);
+	uint64_t rebuild, policy;
+
+	if (timer_armed(&rs->second))
+		return;
+	lefts(v, &rebuild, &policy);
+	course_follow(&rs->rebuild, rebuild, now);
+	course_follow(&rs->policy, policy, now);
+	rs->second.fn = second_over;
+	if (rebuild || policy)
+		timer_arm(v->r, &rs->second, now + SEC_NS);
+}
+
+static void second_over(struct timer *t)
+{
+	courses_follow(container_of(t, struct resync, second)->v);
 }
 
 /* ---- whether ------------------------------------------------------- */
@@ -297,6 +394,12 @@ void resync_look(struct vlog *v)
 	vlog_kick(v);
 }
 
+void resync_policy_taken(struct vlog *v)
+{
+	v->resync->policy = (struct course) { 0 };
+	resync_look(v);
+}
+
 void resync_member_back(struct vlog *v)
 {
 	for (uint32_t i = 0; i < v->segs; i++)
@@ -304,22 +407,29 @@ void resync_member_back(struct vlog *v)
 	resync_look(v);
 }
 
-void resync_scanned(struct vlog *v, enum clean_why best, bool held)
+void resync_scanned(struct vlog *v, const struct resync_scan *seen)
 {
 	struct resync *rs = v->resync;
 	const uint64_t now = reactor_turn_now(v->r);
-	const bool working = best >= WHY_BAD;
+	bool working, starved;
 
 	second_step(v);
-	if (working != rs->working)
+	if (!seen->starved)
+		rs->starved_ns = 0;
+	else if (!rs->starved_ns)
+		rs->starved_ns = now;
+	starved = rs->starved_ns && now - rs->starved_ns >= STARVED_NS;
+	working = seen->rebuild && !starved;
+	if (working != rs->working || starved != rs->starved)
 		vlog_changed(v);
 	rs->working = working;
-	if (!working)
-		rs->done = 0;
+	rs->starved = starved;
 	/* What is on its way may come to nothing: once more, soon. */
-	if (held)
+	if (seen->more)
 		look_at(v, now + 50 * MSEC_NS);
-	rs->clear = best == WHY_NONE;
+	rs->clear = seen->best <= WHY_SPACE;
+	if (seen->best > WHY_SPACE || seen->more)
+		courses_follow(v);
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct member *m = &v->member[i];
 
@@ -344,26 +454,27 @@ uint64_t resync_wait_ns(const struct vlog *v)
 	return wait;
 }
 
-bool resync_working(const struct vlog *v)
+bool resync_starved(const struct vlog *v)
 {
-	return v->resync->working;
+	return v->resync->starved;
 }
 
-void resync_info(const struct vlog *v, struct vlog_info *info)
+bool resync_info(const struct vlog *v, struct vlog_info *info)
 {
 	const struct resync *rs = v->resync;
-	uint64_t left = 0;
+	const struct course *c = &rs->rebuild;
+	uint64_t rebuild, left;
 
-	for (uint32_t i = 0; i < v->segs; i++) {
-		const struct seg *s = &v->seg[i];
-
-		if (s->state != SEG_FREE && s->live &&
-		    resync_why(v, s) >= WHY_BAD)
-			left += (uint64_t)s->live * FMT_GRAN;
-	}
+	lefts(v, &rebuild, &left);
+	if (rebuild || !policy_changing(v))
+		left = rebuild;
+	else
+		c = &rs->policy;
+	if (!rebuild && policy_beginning(v))
+		left = v->live_grans * FMT_GRAN;
 	info->rebuild_left_bytes = left;
-	info->rebuild_bytes_s = (uint64_t)rs->moved_s;
+	info->rebuild_bytes_s = course_rate(c, left, reactor_turn_now(v->r));
 	info->rebuild_bytes = rs->moved;
-	info->progress =
-		left ? (double)rs->done / (double)(rs->done + left) : 1;
+	info->progress = course_progress(c, left);
+	return rebuild && rs->working;
 }

@@ -77,7 +77,34 @@ unsigned seg_k_now(const struct vlog *v)
 
 /* ---- space --------------------------------------------------------- */
 
+uint32_t seg_slots_ordinary(const struct vlog *v, const struct member *m)
+{
+	const unsigned alive = member_alive_count(v);
+	uint32_t slots = m->slots;
+
+	if (alive > v->m)
+		slots = geo_slots_ordinary(&v->label, v->k, v->m, alive);
+	return slots < m->slots ? slots : m->slots;
+}
+
 double seg_free_share(const struct vlog *v)
+{
+	int64_t free = 0, all = 0;
+
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct member *m = &v->member[i];
+		uint32_t slots;
+
+		if (!m->alive)
+			continue;
+		slots = seg_slots_ordinary(v, m);
+		free += (int64_t)m->slots_free + slots - m->slots;
+		all += slots;
+	}
+	return all ? (double)free / (double)all : 0;
+}
+
+double seg_room_share(const struct vlog *v)
 {
 	uint64_t free = 0, all = 0;
 
@@ -104,25 +131,40 @@ bool seg_space_low(const struct vlog *v)
 	return members_with(v, RESERVE_SLOTS + 2) < seg_k_now(v) + v->m;
 }
 
-/* What a stripe holds at least: the summary may cost a block's room, and 3 %
- * are for blocks that do not fill a unit. */
-static uint64_t stripe_grans(const struct vlog *v, unsigned k)
+static uint64_t slots_grans(const struct vlog *v, uint64_t slots)
 {
-	return ((uint64_t)k * unit_grans(v) - FMT_BLOCK_GRANS) * 97 / 100;
+	const unsigned k = seg_k_now(v);
+
+	if (!k)
+		return 0;
+	return slots / (k + v->m) * v->label.stripes *
+	       geo_stripe_grans(&v->label, k);
+}
+
+static uint32_t beyond_reserve(uint32_t slots)
+{
+	return slots > RESERVE_SLOTS + 1 ? slots - RESERVE_SLOTS - 1 : 0;
 }
 
 uint64_t seg_space_grans(const struct vlog *v)
 {
-	const unsigned k = seg_k_now(v);
 	uint64_t slots = 0;
 
 	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].alive &&
-		    v->member[i].slots > RESERVE_SLOTS + 1)
-			slots += v->member[i].slots - RESERVE_SLOTS - 1;
-	if (!k)
-		return 0;
-	return slots / (k + v->m) * v->label.stripes * stripe_grans(v, k);
+		if (v->member[i].alive)
+			slots += beyond_reserve(v->member[i].slots);
+	return slots_grans(v, slots);
+}
+
+uint64_t seg_ordinary_grans(const struct vlog *v)
+{
+	uint64_t slots = 0;
+
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].alive)
+			slots += beyond_reserve(
+				seg_slots_ordinary(v, &v->member[i]));
+	return slots_grans(v, slots);
 }
 
 static void slot_take(struct vlog *v, unsigned comp, uint32_t slot)
