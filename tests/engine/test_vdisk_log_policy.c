@@ -275,6 +275,17 @@ static void test_crash(void **state)
 			   &moves[after % 3].to);
 }
 
+/* The owner dies as the first content that brings others into the metadata
+ * group is on one of them alone: all that there was of it before. */
+static void test_crash_alone(void **state)
+{
+	const struct step from = { 0, 2, 0, 0, 0 }, to = { 5, 2, 1, 0, 0 };
+
+	(void)state;
+	for (unsigned after = 0; after < 160; after++)
+		crash_once(after, &from, 3, &to);
+}
+
 /* What cannot be says why, and changes nothing. */
 static void test_refused(void **state)
 {
@@ -378,9 +389,12 @@ static void test_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_room),  cmocka_unit_test(test_meanwhile),
+		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_meanwhile),
 		cmocka_unit_test(test_crash),
+		cmocka_unit_test(test_crash_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,8 @@
  * A component has a say if it accepted a content that names it. One that was
  * replaced only knows contents older than the one that counts, as that one was
  * committed on enough of the others; one that is new and was never accepted
- * knows none.
+ * knows none. But of a group that grows also those have a say that come into it
+ * with the content that counts: they never were asked before.
  */
 #include "engine/vdisk/log/choose.h"
 
@@ -276,6 +277,12 @@ static void member_find(const struct choose_component *c, unsigned count,
 	}
 }
 
+static bool votes(const struct choose_component *c,
+		  const struct fmt_content *best, unsigned i)
+{
+	return has_say(c) || (c->sound && fmt_group_fresh(best, i, &c->super));
+}
+
 static int twice_check(const struct choose_component *c, unsigned count,
 		       struct err *err)
 {
@@ -316,7 +323,8 @@ int choose_members(const struct choose_component *c, unsigned count,
 	for (unsigned i = 0; i < best->comps; i++) {
 		member_find(c, count, x, i);
 		if (x->member[i].component >= 0 &&
-		    (has_say(&c[x->member[i].component]) || MUT(BLANK_VOTES)))
+		    (votes(&c[x->member[i].component], best, i) ||
+		     MUT(BLANK_VOTES)))
 			voters |= 1u << i;
 	}
 	if (x->there + best->tolerates < best->comps ||

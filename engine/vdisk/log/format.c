@@ -182,6 +182,14 @@ bool fmt_group_quorum(const struct fmt_content *c, uint32_t mask)
 	return quorum(c->group_m, mask) && quorum(c->group_was, mask);
 }
 
+bool fmt_group_fresh(const struct fmt_content *c, unsigned i,
+		     const struct fmt_super *s)
+{
+	return i > 2u * c->group_was && i <= 2u * c->group_m &&
+	       !c->seat[i].since && !s->content.seq && s->serial &&
+	       s->serial < FMT_SERIAL_UNREAD;
+}
+
 static uint32_t record_entries_len(const struct fmt_record *r)
 {
 	switch (r->type) {

@@ -135,6 +135,8 @@ struct fmt_super {
 	uint64_t serial;      /* of writes here: the newest slot */
 	struct fmt_content content;
 };
+/* Added where what was written may not have been read: newer than that. */
+#define FMT_SERIAL_UNREAD (1ull << 32)
 
 struct fmt_zone {
 	struct fmt_head head;
@@ -358,6 +360,13 @@ int fmt_content_compare(const struct fmt_content *a,
 bool fmt_config_same(const struct fmt_content *a, const struct fmt_content *b);
 /* The members that `mask` holds are a quorum of both groups. */
 bool fmt_group_quorum(const struct fmt_content *c, uint32_t mask);
+/*
+ * Member i comes into the group with c and has accepted nothing yet: that it
+ * holds no content says as much as another's. False of one that took a place,
+ * as the one before may have accepted some; and of what could not be read.
+ */
+bool fmt_group_fresh(const struct fmt_content *c, unsigned i,
+		     const struct fmt_super *s);
 /*
  * A record at offset `pos` of a zone, with `room` bytes from it to the zone's
  * end. The payload's checksum is apart: there may be less than all of it.

@@ -24,7 +24,8 @@
  *                that could serve the old members hold one of those.
  *   another m    The content that says so counts on quorums of both groups, and
  *                it names both, so that whoever finds it asks for both too; the
- *                next names the new one alone.
+ *                next names the new one alone. Who comes in by it votes without
+ *                a content: it may stand on the old group alone.
  *
  * One change at a time: the next begins when the content of the one before is
  * committed. A recovery that finds a content does not know whether it was; its
@@ -49,7 +50,7 @@
 static void super_unread(struct member *m)
 {
 	m->super.content = (struct fmt_content) { .area = 1 };
-	m->super.serial += 1ull << 32;
+	m->super.serial += FMT_SERIAL_UNREAD;
 }
 
 /* unread: bits of slots */

@@ -68,8 +68,12 @@ static void group_learned(struct vlog *v)
 	uint32_t voters = 0;
 
 	for (unsigned i = 0; i < v->n; i++) {
-		v->member[i].admitted = meta_votes(v, i);
-		if (v->member[i].admitted)
+		struct member *m = &v->member[i];
+
+		m->admitted = meta_votes(v, i) ||
+			      (m->alive && m->learned &&
+			       fmt_group_fresh(&v->conf, i, &m->super));
+		if (m->admitted)
 			voters |= 1u << i;
 	}
 	if (!fmt_group_quorum(&v->conf, voters)) {
