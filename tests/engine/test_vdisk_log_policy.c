@@ -126,8 +126,8 @@ static void change(struct rig *rig, const struct step *to, struct answer *a)
 	vlog_policy_change(rig->vd, &target, answered, a);
 }
 
-static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
-		  unsigned n)
+static void begin_empty(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+			unsigned n)
 {
 	rig_init(rig, seed, k, m, n, 400);
 	rig->spec.tune.slots = 80;
@@ -135,6 +135,12 @@ static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 	rig->spec.codec = VLOG_RAW;
 	if (rig_create_sync(rig))
 		fail_msg("%s", rig->err.text);
+}
+
+static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
+		  unsigned n)
+{
+	begin_empty(rig, seed, k, m, n);
 	fill(rig);
 }
 
@@ -286,6 +292,51 @@ static void test_crash_alone(void **state)
 		crash_once(after, &from, 3, &to);
 }
 
+static void wrote(struct io *io)
+{
+	*(bool *)io->arg = true;
+}
+
+/* The only segment is sealed when the policy is another one already, and
+ * nobody does anything from then on. */
+static void sealed_late(unsigned after, const struct step *to)
+{
+	static uint8_t buf[24 * 4096] __attribute__((aligned(4096)));
+	struct answer a = { 0 };
+	bool over = false;
+	struct rig rig;
+	struct io io = { .op = BDEV_WRITE,
+			 .off = 100 * 4096,
+			 .len = sizeof(buf),
+			 .buf = buf,
+			 .done = wrote,
+			 .arg = &over };
+
+	begin_empty(&rig, 3000 + after, 2, 0, 4);
+	memset(buf, 1, sizeof(buf));
+	change(&rig, to, &a);
+	turns(&rig, after);
+	bdev_submit(rig.vd, &io);
+	wait_for(&rig, &a, 1);
+	assert_int_equal(a.result, 0);
+	while (!over)
+		rig_turn(&rig);
+	settled(&rig);
+	end(&rig);
+}
+
+static void test_sealed_late(void **state)
+{
+	const struct step m = { 5, 2, 1, VLOG_RAW, 0 };
+	const struct step codec = { 0, 2, 0, VLOG_LZ4, 0 };
+
+	(void)state;
+	for (unsigned after = 0; after < 40; after++) {
+		sealed_late(after, &m);
+		sealed_late(after, &codec);
+	}
+}
+
 /* What cannot be says why, and changes nothing. */
 static void test_refused(void **state)
 {
@@ -395,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_meanwhile),
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_crash_alone),
+		cmocka_unit_test(test_sealed_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,7 @@ static int apply_seal(struct vlog *v, const struct fmt_record *rec)
 	if (s->state == SEG_FREE || s->id != c.seg_id)
 		return MUT(SEAL_EARLY) ? 0 : -EBADMSG;
 	s->state = SEG_SEALED;
-	if (s->k != v->k)
+	if (!seg_as_policy(v, s))
 		resync_look(v);
 	seg_maybe_free(v, c.seg);
 	return 0;
