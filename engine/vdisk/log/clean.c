@@ -5,7 +5,7 @@
  * room for new data, wider stripes once members are back: only the reason why
  * a segment is a victim differs.
  *
- * One victim at a time, one stripe at a time:
+ * A few victims at a time, each stripe by stripe, all into one cold stripe:
  *
  *   IDLE -> READ all units within reach -> MOVE block by block, each held
  *   against its crc; one that does not fit is FETCHed from the others; one that
@@ -16,40 +16,12 @@
  * its victim until then, so its slots (and its index, which `old` names) are
  * not used again before.
  *
- * Pay as you go: user data that goes to segments gives credit, in the measure
- * in which free space is short of F_HI, so that at F_T cleaning keeps exactly
- * pace. There is no threshold at which it starts, hence no cliff.
+ * Which and how much: victim.c.
  */
-#include "engine/vdisk/log/impl.h"
+#include "engine/vdisk/log/clean.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define F_HI 0.10
-#define F_T 0.03
-#define CREDIT_SEGS 4 /* never owe more than that many segments */
-
-enum clean_phase { CLEAN_IDLE, CLEAN_READ, CLEAN_MOVE, CLEAN_FETCH };
-
-struct cleaner {
-	enum clean_phase phase;
-	uint32_t victim;
-	unsigned stripe;
-	uint64_t victim_lsn;
-	struct lbuf *buf[FMT_COMPS_MAX];
-	struct batch batch;
-	uint32_t have; /* units that are there or were decoded */
-	struct fmt_sum_entry *entry;
-	unsigned entries, at;
-	struct fetch fetch;
-	uint8_t stored[FMT_BLOCK], recoded[FMT_BLOCK];
-	int fetched;
-	bool fetched_over;
-	double credit;     /* granules */
-	double u_victims;  /* moving average */
-	bool urgent_moves; /* the cold stripe holds some that cannot wait */
-	enum clean_why why;
-};
 
 int cleaner_init(struct vlog *v)
 {
@@ -58,249 +30,73 @@ int cleaner_init(struct vlog *v)
 	if (!c)
 		return -ENOMEM;
 	v->cleaner = c;
-	c->victim = SEG_NONE;
 	c->u_victims = 0.5;
-	c->entry = calloc((size_t)FMT_COMPS_MAX * unit_grans(v),
-			  sizeof(*c->entry));
-	return c->entry ? 0 : -ENOMEM;
+	for (unsigned i = 0; i < JOBS; i++) {
+		struct job *j = &c->job[i];
+
+		j->victim = SEG_NONE;
+		j->entry = calloc((size_t)FMT_COMPS_MAX * unit_grans(v),
+				  sizeof(*j->entry));
+		if (!j->entry)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 void cleaner_fini(struct vlog *v)
 {
 	if (!v->cleaner)
 		return;
-	free(v->cleaner->entry);
+	for (unsigned i = 0; i < JOBS; i++)
+		free(v->cleaner->job[i].entry);
 	free(v->cleaner);
 	v->cleaner = NULL;
 }
 
-/* ---- how much ------------------------------------------------------ */
-
-static double at_least(double x, double y)
-{
-	return x > y ? x : y;
-}
-
-static double slots_least(const struct vlog *v)
-{
-	uint32_t least = UINT32_MAX;
-
-	for (unsigned i = 0; i < v->n; i++) {
-		const struct member *m = &v->member[i];
-		const uint32_t slots =
-			m->alive ? seg_slots_ordinary(v, m) : UINT32_MAX;
-
-		least = slots < least ? slots : least;
-	}
-	return least;
-}
-
-/* Small vDisks count in slots rather than in percent. */
-static double f_t(const struct vlog *v)
-{
-	return at_least(F_T, 3.0 / slots_least(v));
-}
-
-static double f_hi(const struct vlog *v)
-{
-	return f_t(v) + at_least(F_HI - F_T, 2.0 / slots_least(v));
-}
-
-void clean_credit(struct vlog *v, uint64_t grans)
-{
-	struct cleaner *c = v->cleaner;
-	const double f = seg_free_share(v);
-	const double u = c->u_victims < 1 ? c->u_victims : 1;
-	const double seg = (double)v->k * v->label.stripes * unit_grans(v);
-	double g = (f_hi(v) - f) / (f_hi(v) - f_t(v));
-
-	if (g < 0)
-		g = 0;
-	if (g > 2)
-		g = 2;
-	/* At least a little for each: u of 0 would never clean anything. */
-	c->credit += g * (double)grans * at_least(u / (1.02 - u), 0.05);
-	if (c->credit > CREDIT_SEGS * seg)
-		c->credit = CREDIT_SEGS * seg;
-}
-
-/* ---- which --------------------------------------------------------- */
-
-/* Of the slots it takes, the share that its live blocks take once they are
- * rewritten as today. From 1 on nothing is gained. */
-static double seg_use(const struct vlog *v, const struct seg *s)
-{
-	const unsigned k = seg_k_now(v);
-	const double packed =
-		v->label.stripes * (double)geo_stripe_grans(&v->label, k);
-
-	return s->live / packed * (k + v->m) / seg_width(s);
-}
-
-static double benefit(const struct vlog *v, const struct seg *s)
-{
-	const double u = seg_use(v, s);
-	const double age = (double)(v->durable - s->lsn + 1);
-
-	return (1 - u) * age / (1 + u);
-}
-
-static bool space_due(const struct vlog *v)
-{
-	return v->cleaner->credit > 0 || seg_room_share(v) < f_t(v) ||
-	       seg_space_low(v);
-}
-
-/* Room to rewrite for other reasons than room. */
-static bool spare(const struct vlog *v, enum clean_why why)
-{
-	if (why == WHY_POLICY)
-		return seg_room_share(v) > f_hi(v);
-	return !seg_space_low(v) && seg_room_share(v) > f_t(v) / 2;
-}
-
-struct best {
-	uint32_t seg;
-	enum clean_why why;
-	double benefit;
-};
-
-static const struct best none = { SEG_NONE, WHY_NONE, 0 };
-
-static void best_take(struct best *b, uint32_t seg, enum clean_why why,
-		      double benefit)
-{
-	if (b->seg == SEG_NONE || why > b->why ||
-	    (why == b->why && benefit > b->benefit))
-		*b = (struct best) { seg, why, benefit };
-}
-
-struct scan {
-	struct best due;     /* for its reason */
-	struct best crowded; /* for a reason, but there is no room for it */
-	struct best room;    /* to make some */
-	double gain;         /* segments that all of the latter would free */
-	bool under_way, rebuild;
-};
-
-static void victims_scan(struct vlog *v, bool wanted, struct scan *scan)
-{
-	const bool spare_for[] = {
-		[WHY_POLICY] = spare(v, WHY_POLICY),
-		[WHY_BAD] = spare(v, WHY_BAD),
-		[WHY_LOST] = spare(v, WHY_LOST),
-		[WHY_EXPOSED] = spare(v, WHY_EXPOSED),
-	};
-
-	*scan = (struct scan) { .due = none, .room = none, .crowded = none };
-	for (uint32_t i = 0; i < v->segs; i++) {
-		const struct seg *s = &v->seg[i];
-		enum clean_why why;
-		double gain;
-
-		if (s->state == SEG_FREE || !s->live || s->held)
-			continue;
-		why = wanted ? resync_why(v, s) : WHY_NONE;
-		scan->rebuild |= why >= WHY_BAD;
-		/* Or its entries are on their way already. */
-		if (s->state != SEG_SEALED || s->moves) {
-			scan->under_way |= why != WHY_NONE;
-			continue;
-		}
-		gain = benefit(v, s);
-		if (gain > 0) {
-			scan->gain += 1 - seg_use(v, s);
-			best_take(&scan->room, i, WHY_SPACE, gain);
-		}
-		if (why)
-			best_take(spare_for[why] ? &scan->due : &scan->crowded,
-				  i, why, gain);
-	}
-}
-
-/*
- * What has a reason first, while there is room for it; else what makes room,
- * because users need it or because those with a reason do; and where nothing
- * makes room any more, the latter in what is left.
- */
-static struct best scan_best(const struct vlog *v, const struct scan *scan,
-			     bool space)
-{
-	if (scan->due.seg != SEG_NONE)
-		return scan->due;
-	/* With less than one to be had, rewriting would go round in circles. */
-	if (scan->gain >= 1 && space)
-		return scan->room;
-	if (scan->gain >= 1 && scan->crowded.seg != SEG_NONE)
-		return (struct best) { scan->room.seg, WHY_ROOM, 0 };
-	return seg_space_low(v) ? none : scan->crowded;
-}
-
-static struct best victim_choose(struct vlog *v)
-{
-	const bool space = space_due(v), wanted = resync_wanted(v);
-	struct scan scan;
-	struct best best;
-	bool crowded;
-
-	if ((!space && !wanted) || !seg_k_now(v))
-		return none;
-	victims_scan(v, wanted, &scan);
-	best = scan_best(v, &scan, space);
-	if (!wanted)
-		return best;
-	crowded = scan.crowded.seg != SEG_NONE;
-	/* Those under way wait for what is in the cold stripe. */
-	v->cleaner->urgent_moves |= scan.under_way && best.seg == SEG_NONE;
-	resync_scanned(v, &(const struct resync_scan) {
-				  .best = best.why,
-				  .rebuild = scan.rebuild,
-				  .more = scan.under_way || crowded,
-				  .starved = crowded && best.seg == SEG_NONE &&
-					     !scan.under_way,
-			  });
-	return best;
-}
-
 /* ---- one stripe ---------------------------------------------------- */
 
-static void bufs_put(struct cleaner *c)
+static void bufs_put(struct job *j)
 {
 	for (unsigned i = 0; i < FMT_COMPS_MAX; i++) {
-		lbuf_put(c->buf[i]);
-		c->buf[i] = NULL;
+		lbuf_put(j->buf[i]);
+		j->buf[i] = NULL;
 	}
 }
 
-static bool stripe_read(struct vlog *v)
+static bool stripe_read(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const struct seg *s = &v->seg[c->victim];
+	const struct seg *s = &v->seg[j->victim];
 	bool whole = true;
+	unsigned turn;
 
 	for (unsigned i = 0; i < seg_width(s); i++) {
-		c->buf[i] = lbuf_get(&v->unit_pool);
-		if (!c->buf[i]) {
-			bufs_put(c);
+		j->buf[i] = lbuf_get(&v->unit_pool);
+		if (!j->buf[i]) {
+			bufs_put(j);
 			return false;
 		}
 		if (i < s->k)
 			whole &= seg_unit_there(v, s, i);
 	}
-	c->have = 0;
-	batch_begin(&c->batch, NULL);
+	/* Copies are read in turn, so that no drive reads all. */
+	turn = s->k == 1 ? j->stripe % seg_width(s) : 0;
+	if (!seg_unit_there(v, s, turn))
+		turn = 0;
+	j->have = 0;
+	batch_begin(&j->batch, NULL);
 	for (unsigned i = 0; i < seg_width(s); i++) {
 		/* Parity too, where a data unit is away. */
-		if (!seg_unit_there(v, s, i) || (i >= s->k && whole))
+		if (!seg_unit_there(v, s, i) ||
+		    (whole && (s->k == 1 ? i != turn : i >= s->k)))
 			continue;
-		c->have |= 1u << i;
-		batch_io(v, &c->batch, s->comp[i], BDEV_READ, 0,
-			 seg_unit_off(v, s, i, c->stripe), c->buf[i], 0,
+		j->have |= 1u << i;
+		batch_io(v, &j->batch, s->comp[i], BDEV_READ, 0,
+			 seg_unit_off(v, s, i, j->stripe), j->buf[i], 0,
 			 v->label.unit_bytes);
 		v->stat.clean_read_bytes += v->label.unit_bytes;
 	}
-	batch_end(v, &c->batch);
-	c->phase = CLEAN_READ;
+	batch_end(v, &j->batch);
+	j->phase = CLEAN_READ;
 	return true;
 }
 
@@ -309,88 +105,85 @@ static unsigned bits(uint32_t x)
 	return (unsigned)__builtin_popcount(x);
 }
 
-static void units_decode(struct vlog *v)
+static void units_decode(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const struct seg *s = &v->seg[c->victim];
+	const struct seg *s = &v->seg[j->victim];
 	uint8_t *unit[FMT_COMPS_MAX];
-	uint32_t from = c->have;
+	uint32_t from = j->have;
 
-	if (!s->m || bits(c->have) < s->k)
+	if (!s->m || bits(j->have) < s->k)
 		return;
 	while (bits(from) > s->k)
 		from &= from - 1;
 	for (unsigned i = 0; i < seg_width(s); i++)
-		unit[i] = c->buf[i]->data;
+		unit[i] = j->buf[i]->data;
 	for (unsigned i = 0; i < s->k; i++) {
-		if (c->have & 1u << i)
+		if (j->have & 1u << i)
 			continue;
-		if (c->buf[i]->refs > 1) /* a stuck drive may write to it */
+		if (j->buf[i]->refs > 1) /* a stuck drive may write to it */
 			continue;
 		ec_decode(seg_ec(v, s->k, s->m), v->label.unit_bytes, from, i,
 			  unit, unit[i]);
-		c->have |= 1u << i;
+		j->have |= 1u << i;
 	}
 }
 
 /* Without a sound summary the map itself says what is in the stripe. */
-static void entries_from_map(struct vlog *v)
+static void entries_from_map(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
 
-	c->entries = 0;
+	j->entries = 0;
 	for (uint64_t i = 0; i < v->map.leaves; i++) {
 		const struct leaf *l = v->map.leaf[i];
 
-		for (unsigned j = 0; l && j < FMT_LEAF; j++) {
-			const uint64_t loc = l->loc[j];
+		for (unsigned at = 0; l && at < FMT_LEAF; at++) {
+			const uint64_t loc = l->loc[at];
 
 			if (loc_kind(loc) != LOC_SEG ||
-			    loc_seg_index(loc) != c->victim ||
-			    loc_stripe(loc) != c->stripe)
+			    loc_seg_index(loc) != j->victim ||
+			    loc_stripe(loc) != j->stripe)
 				continue;
-			c->entry[c->entries++] = (struct fmt_sum_entry) {
-				.lba = i * FMT_LEAF + j,
+			j->entry[j->entries++] = (struct fmt_sum_entry) {
+				.lba = i * FMT_LEAF + at,
 			};
 		}
 	}
 }
 
-static void entries_find(struct vlog *v)
+static void entries_find(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const struct seg *s = &v->seg[c->victim];
+	const struct seg *s = &v->seg[j->victim];
 	const struct fmt_sum *sum = NULL;
 
-	c->at = 0;
-	if (c->have & 1u << (s->k - 1))
-		sum = fmt_sum_find(c->buf[s->k - 1]->data, v->label.unit_bytes,
+	j->at = 0;
+	if (j->have & 1u << (s->k - 1))
+		sum = fmt_sum_find(j->buf[s->k - 1]->data, v->label.unit_bytes,
 				   v->uuid);
-	if (!sum || sum->seg_id != s->id || sum->stripe != c->stripe) {
-		entries_from_map(v);
+	if (!sum || sum->seg_id != s->id || sum->stripe != j->stripe) {
+		entries_from_map(v, j);
 		return;
 	}
-	c->entries = sum->entries;
-	memcpy(c->entry,
-	       (const uint8_t *)sum - sum->entries * sizeof(*c->entry),
-	       sum->entries * sizeof(*c->entry));
+	j->entries = sum->entries;
+	memcpy(j->entry,
+	       (const uint8_t *)sum - sum->entries * sizeof(*j->entry),
+	       sum->entries * sizeof(*j->entry));
 }
 
 /* ---- one block ----------------------------------------------------- */
 
 /* Its segment may be from before the codec changed. */
-static void block_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
-			 unsigned *grans, unsigned *codec, uint32_t *crc)
+static void block_recode(struct vlog *v, struct job *j, uint64_t lba,
+			 const uint8_t **stored, unsigned *grans,
+			 unsigned *codec, uint32_t *crc)
 {
-	struct cleaner *c = v->cleaner;
 
-	if (*stored && v->seg[c->victim].id < v->conf.codec_since)
-		stored_recode(v, lba, stored, grans, codec, crc, c->recoded);
+	if (*stored && v->seg[j->victim].id < v->conf.codec_since)
+		stored_recode(v, lba, stored, grans, codec, crc, j->recoded);
 }
 
 /* False: the cold stripe is full, or there is none to be had. */
-static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
-		     const uint8_t *stored)
+static bool cold_add(struct vlog *v, struct job *j, uint64_t lba, uint64_t loc,
+		     uint32_t crc, const uint8_t *stored)
 {
 	struct cleaner *c = v->cleaner;
 	unsigned grans = loc_grans(loc), codec = loc_codec(loc);
@@ -403,13 +196,13 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 		v->cold = stripe_begin(v, STREAM_COLD);
 	if (!v->cold)
 		return false;
-	block_recode(v, lba, &bytes, &grans, &codec, &crc_now);
+	block_recode(v, j, lba, &bytes, &grans, &codec, &crc_now);
 	p = stripe_add(v, v->cold, bytes ? grans : 1, &e);
 	if (!p) {
 		stripe_write(v, v->cold);
 		v->cold = NULL;
 		c->urgent_moves = false;
-		return cold_add(v, lba, loc, crc, stored);
+		return cold_add(v, j, lba, loc, crc, stored);
 	}
 	if (bytes)
 		memcpy(p, bytes, (size_t)grans * FMT_GRAN);
@@ -419,11 +212,11 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 	e->old = loc;
 	e->crc = crc_now;
 	e->flags = bytes ? (uint8_t)(codec << ENT_CODEC_SHIFT) : ENT_BAD;
-	e->seg = c->victim;
-	seg_pin(v, c->victim);
-	v->seg[c->victim].moves++;
-	c->urgent_moves |= c->why >= WHY_BAD;
-	if (c->why > WHY_SPACE)
+	e->seg = j->victim;
+	seg_pin(v, j->victim);
+	v->seg[j->victim].moves++;
+	c->urgent_moves |= j->why >= WHY_BAD;
+	if (j->why > WHY_SPACE)
 		resync_moved(v, grans, v->cold->k);
 	c->credit -= grans;
 	return true;
@@ -431,140 +224,212 @@ static bool cold_add(struct vlog *v, uint64_t lba, uint64_t loc, uint32_t crc,
 
 static void block_fetched(struct fetch *f, int result)
 {
-	struct cleaner *c = container_of(f, struct cleaner, fetch);
+	struct job *j = container_of(f, struct job, fetch);
 
-	c->fetched = result;
-	c->fetched_over = true;
+	j->fetched = result;
+	j->fetched_over = true;
 	vlog_kick(f->v);
 }
 
 /* True: on to the next; false: waits. */
-static bool block_move(struct vlog *v)
+static bool block_move(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const uint64_t lba = c->entry[c->at].lba;
+	const uint64_t lba = j->entry[j->at].lba;
 	uint64_t loc = 0;
 	uint32_t crc = 0;
 	const uint8_t *p;
 
 	if (lba < v->label.size_blocks)
 		loc = map_loc(v, lba, &crc);
-	if (loc_kind(loc) != LOC_SEG || loc_seg_index(loc) != c->victim ||
-	    loc_stripe(loc) != c->stripe)
+	if (loc_kind(loc) != LOC_SEG || loc_seg_index(loc) != j->victim ||
+	    loc_stripe(loc) != j->stripe)
 		return true; /* dead */
-	p = c->buf[loc_unit(loc)]->data + (size_t)loc_gran(loc) * FMT_GRAN;
-	if (c->have & 1u << loc_unit(loc) &&
+	p = j->buf[loc_unit(loc)]->data + (size_t)loc_gran(loc) * FMT_GRAN;
+	if (j->have & 1u << loc_unit(loc) &&
 	    (MUT(NO_CRC) ||
 	     codec_block_crc(v->crc_seed, lba, p,
 			     (size_t)loc_grans(loc) * FMT_GRAN) == crc))
-		return cold_add(v, lba, loc, crc, p);
-	c->fetch = (struct fetch) {
+		return cold_add(v, j, lba, loc, crc, p);
+	j->fetch = (struct fetch) {
 		.lba = lba,
 		.loc = loc,
 		.crc = crc,
-		.bad = seg_unit_there(v, &v->seg[c->victim], loc_unit(loc)),
-		.stored = c->stored,
+		.bad = seg_unit_there(v, &v->seg[j->victim], loc_unit(loc)),
+		.stored = j->stored,
 		.done = block_fetched,
 	};
-	c->fetched_over = false;
-	c->phase = CLEAN_FETCH;
-	fetch_submit(v, &c->fetch);
+	j->fetched_over = false;
+	j->phase = CLEAN_FETCH;
+	fetch_submit(v, &j->fetch);
 	return false;
 }
 
-static bool fetch_take(struct vlog *v)
+static bool fetch_take(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const struct fetch *f = &c->fetch;
+	const struct fetch *f = &j->fetch;
 
 	/* What cannot be read now may be when a member is back: one that died
 	 * may not have been noticed yet. */
-	if (c->fetched && f->partial) {
-		v->seg[c->victim].held = true;
-		c->at++;
-		c->phase = CLEAN_MOVE;
+	if (j->fetched && f->partial) {
+		v->seg[j->victim].held = true;
+		j->at++;
+		j->phase = CLEAN_MOVE;
 		return true;
 	}
-	if (!cold_add(v, f->lba, f->loc, f->crc, c->fetched ? NULL : c->stored))
+	if (!cold_add(v, j, f->lba, f->loc, f->crc,
+		      j->fetched ? NULL : j->stored))
 		return false;
-	c->at++;
-	c->phase = CLEAN_MOVE;
+	j->at++;
+	j->phase = CLEAN_MOVE;
 	return true;
 }
 
 /* ---- one victim ---------------------------------------------------- */
 
-static bool victim_begin(struct vlog *v)
+/* What moving a stripe of it writes, about. */
+static uint64_t stripe_bytes(const struct vlog *v, const struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-	const struct best best = victim_choose(v);
-	const uint32_t victim = best.seg;
+	const struct seg *s = &v->seg[j->victim];
+	const unsigned k = seg_k_now(v) ? seg_k_now(v) : 1;
 
-	c->why = best.why;
-	if (victim == SEG_NONE || !resync_may(v, c->why))
+	return (uint64_t)s->live * FMT_GRAN * (k + v->m) / k /
+	       (v->label.stripes - j->stripe);
+}
+
+static bool budget_take(struct vlog *v, struct job *j)
+{
+	const uint64_t bytes = stripe_bytes(v, j);
+
+	if (j->why <= WHY_SPACE)
+		return true;
+	if (!resync_may(v, j->why, bytes))
 		return false;
-	c->victim = victim;
-	c->stripe = 0;
-	if (!stripe_read(v)) {
-		c->victim = SEG_NONE;
-		return false;
-	}
-	c->u_victims = 0.9 * c->u_victims +
-		       0.1 * (c->why > WHY_SPACE ? c->u_victims
-						 : seg_use(v, &v->seg[victim]));
-	seg_pin(v, victim);
+	j->promised = bytes;
 	return true;
 }
 
-static void victim_end(struct vlog *v)
+static void budget_settle(struct vlog *v, struct job *j)
+{
+	resync_settle(v, j->promised);
+	j->promised = 0;
+}
+
+/*
+ * How many at a time: each may take room before it gives some back, those with
+ * other reasons than room more than they give.
+ */
+static unsigned jobs_most(const struct vlog *v, enum clean_why why)
+{
+	const unsigned takes = why <= WHY_ROOM ? 1 : 4, width = v->k + v->m;
+	const unsigned most = JOBS_UNITS / (width < 3 ? 3 : width);
+	const unsigned room = seg_room_segs(v, takes * most + 1);
+
+	return room > 2 * takes ? (room - 1) / takes : 1;
+}
+
+static bool victim_begin(struct vlog *v, struct job *j, unsigned busy)
 {
 	struct cleaner *c = v->cleaner;
-	const uint32_t victim = c->victim;
+	const struct victim next = victim_choose(v);
 
-	bufs_put(c);
-	c->victim = SEG_NONE;
-	c->phase = CLEAN_IDLE;
-	v->stat.cleaned_segs++;
-	if (MUT(FREE_EARLY)) {
-		v->seg[victim].live = 0;
-		v->seg[victim].pins = 1;
+	if (next.seg == SEG_NONE || busy >= jobs_most(v, next.why))
+		return false;
+	j->why = next.why;
+	j->victim = next.seg;
+	j->stripe = 0;
+	if (!budget_take(v, j) || !stripe_read(v, j)) {
+		budget_settle(v, j);
+		j->victim = SEG_NONE;
+		return false;
 	}
+	if (j->why <= WHY_SPACE)
+		c->u_victims +=
+			(victim_use(v, &v->seg[j->victim]) - c->u_victims) / 10;
+	seg_pin(v, j->victim);
+	v->seg[j->victim].cleaning = true;
+	return true;
+}
+
+static void job_end(struct vlog *v, struct job *j)
+{
+	const uint32_t victim = j->victim;
+
+	budget_settle(v, j);
+	bufs_put(j);
+	j->victim = SEG_NONE;
+	j->phase = CLEAN_IDLE;
+	v->seg[victim].cleaning = false;
 	seg_unpin(v, victim);
 }
 
-static bool stripe_moved(struct vlog *v)
+static void victim_end(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
+	v->stat.cleaned_segs++;
+	if (MUT(FREE_EARLY)) {
+		v->seg[j->victim].live = 0;
+		v->seg[j->victim].pins = 1;
+	}
+	job_end(v, j);
+}
 
-	bufs_put(c);
+static bool stripe_moved(struct vlog *v, struct job *j)
+{
+	const struct seg *s = &v->seg[j->victim];
+
+	budget_settle(v, j);
+	bufs_put(j);
 	/* A member that is back makes its segments whole. */
-	if (c->stripe + 1 == v->label.stripes || !v->seg[c->victim].live ||
-	    (c->why >= WHY_LOST &&
-	     resync_why(v, &v->seg[c->victim]) < c->why)) {
-		victim_end(v);
+	if (j->stripe + 1 == v->label.stripes || !s->live ||
+	    (j->why >= WHY_LOST && resync_why(v, s) < j->why)) {
+		victim_end(v, j);
 		return true;
 	}
-	if (!resync_may(v, c->why))
-		return false;
-	c->stripe++;
-	if (stripe_read(v))
+	j->stripe++;
+	if (budget_take(v, j) && stripe_read(v, j))
 		return true;
-	c->stripe--; /* no buffers now: this one again, harmlessly */
-	c->entries = c->at = 0;
+	budget_settle(v, j);
+	j->stripe--; /* not now: this one again, harmlessly */
+	j->entries = j->at = 0;
 	return false;
 }
 
-static bool move_step(struct vlog *v)
+static bool move_step(struct vlog *v, struct job *j)
 {
-	struct cleaner *c = v->cleaner;
-
-	while (c->at < c->entries) {
-		if (!block_move(v))
+	while (j->at < j->entries) {
+		if (!block_move(v, j))
 			return false;
-		c->at++;
+		j->at++;
 	}
-	return stripe_moved(v);
+	return stripe_moved(v, j);
 }
+
+static bool job_step(struct vlog *v, struct job *j, unsigned busy)
+{
+	const struct seg *s;
+
+	switch (j->phase) {
+	case CLEAN_IDLE:
+		return victim_begin(v, j, busy);
+	case CLEAN_READ:
+		if (!batch_over(&j->batch))
+			return false;
+		s = &v->seg[j->victim];
+		for (unsigned i = 0; i < seg_width(s); i++)
+			if (j->batch.failed & 1u << s->comp[i])
+				j->have &= ~(1u << i);
+		units_decode(v, j);
+		entries_find(v, j);
+		j->phase = CLEAN_MOVE;
+		return true;
+	case CLEAN_MOVE:
+		return move_step(v, j);
+	case CLEAN_FETCH:
+		return j->fetched_over && fetch_take(v, j);
+	}
+	return false;
+}
+
+/* ---- all of them --------------------------------------------------- */
 
 /* What cannot wait is not held back for want of company. */
 static bool cold_flush(struct vlog *v)
@@ -580,66 +445,72 @@ static bool cold_flush(struct vlog *v)
 	return true;
 }
 
-static bool idle_step(struct vlog *v)
+static void cold_drop(struct vlog *v)
 {
-	return victim_begin(v) || cold_flush(v);
+	if (v->cold)
+		stripe_drop(v, v->cold);
+	v->cold = NULL;
 }
 
 /* The vDisk closes: what is half done is as if it had not begun. */
 static bool wind_up(struct vlog *v)
 {
-	struct cleaner *c = v->cleaner;
+	bool moved = false;
 
-	if (v->cold) {
-		stripe_drop(v, v->cold);
-		v->cold = NULL;
+	cold_drop(v);
+	for (unsigned i = 0; i < JOBS; i++) {
+		struct job *j = &v->cleaner->job[i];
+
+		if (j->phase == CLEAN_IDLE || !batch_over(&j->batch) ||
+		    (j->phase == CLEAN_FETCH && !j->fetched_over))
+			continue;
+		job_end(v, j);
+		moved = true;
 	}
-	if (c->phase == CLEAN_IDLE || !batch_over(&c->batch) ||
-	    (c->phase == CLEAN_FETCH && !c->fetched_over))
-		return false;
-	bufs_put(c);
-	c->phase = CLEAN_IDLE;
-	seg_unpin(v, c->victim);
-	c->victim = SEG_NONE;
-	return true;
+	return moved;
+}
+
+static unsigned jobs_busy(const struct vlog *v)
+{
+	unsigned busy = 0;
+
+	for (unsigned i = 0; i < JOBS; i++)
+		busy += v->cleaner->job[i].phase != CLEAN_IDLE;
+	return busy;
 }
 
 bool clean_step(struct vlog *v)
 {
-	struct cleaner *c = v->cleaner;
+	const unsigned most = jobs_most(v, WHY_ROOM);
+	bool moved = false, none = false;
+	unsigned going = 0;
 
 	if (v->state != VLOG_SERVING)
 		return v->state == VLOG_OPENING ? false : wind_up(v);
 	/* A cold stripe on a member that was lost would only fail. */
 	if (v->cold && v->seg[v->cold->seg].state != SEG_OPEN &&
-	    v->seg[v->cold->seg].next < v->label.stripes) {
-		stripe_drop(v, v->cold);
-		v->cold = NULL;
+	    v->seg[v->cold->seg].next < v->label.stripes)
+		cold_drop(v);
+	for (unsigned i = 0; i < JOBS; i++) {
+		struct job *j = &v->cleaner->job[i];
+		const unsigned busy = jobs_busy(v);
+		const bool idle = j->phase == CLEAN_IDLE;
+
+		if (idle && (none || busy >= most))
+			continue;
+		moved |= job_step(v, j, busy);
+		none = idle && j->phase == CLEAN_IDLE;
+		/* Some are done before the others go on. */
+		going += j->phase != CLEAN_IDLE;
+		if (going >= most)
+			break;
 	}
-	switch (c->phase) {
-	case CLEAN_IDLE:
-		return idle_step(v);
-	case CLEAN_READ:
-		if (!batch_over(&c->batch))
-			return false;
-		for (unsigned i = 0; i < seg_width(&v->seg[c->victim]); i++)
-			if (c->batch.failed & 1u << v->seg[c->victim].comp[i])
-				c->have &= ~(1u << i);
-		units_decode(v);
-		entries_find(v);
-		c->phase = CLEAN_MOVE;
-		return true;
-	case CLEAN_MOVE:
-		return move_step(v);
-	case CLEAN_FETCH:
-		return c->fetched_over && fetch_take(v);
-	}
-	return false;
+	return moved || (!jobs_busy(v) && cold_flush(v));
 }
 
 bool cleaner_idle(const struct vlog *v)
 {
-	return v->cleaner->phase == CLEAN_IDLE && !v->cold;
+	return !jobs_busy(v) && !v->cold;
 }
 
 void cleaner_info(const struct vlog *v, struct vlog_info *info)

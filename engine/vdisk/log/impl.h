@@ -53,7 +53,7 @@
 #define RECS_INFLIGHT 4  /* of users, at least */
 #define LANES_MAX 12
 #define STRIPES 64     /* in work at a time */
-#define STRIPE_BUFS 12 /* of them with their bytes still in memory, */
+#define STRIPE_BUFS 16 /* of them with their bytes still in memory, */
 #define UNITS_MIN 64   /* and more where they are narrow */
 #define SEG_LANES 4    /* open segments of a stream at most */
 #define PIECES 4       /* of a checkpoint in flight */
@@ -138,6 +138,7 @@ struct seg {
 	bool sealing;
 	uint32_t stripes; /* bits of those committed in this run */
 	bool held;        /* a block of it waits for a member to come back */
+	bool cleaning;
 	uint8_t next, out, commits; /* stripes begun, in work, appended */
 	uint8_t bad;                /* reads that had to be repaired */
 	uint16_t pins;              /* readers, cleaner, moves from it */
@@ -180,8 +181,10 @@ void stored_recode(struct vlog *v, uint64_t lba, const uint8_t **stored,
  * are in use.
  */
 double seg_free_share(const struct vlog *v);
-double seg_room_share(const struct vlog *v);    /* of all slots */
-bool seg_space_low(const struct vlog *v);       /* users must wait */
+double seg_room_share(const struct vlog *v); /* of all slots */
+bool seg_space_low(const struct vlog *v);    /* users must wait */
+/* So many, at most, find members with free slots. */
+unsigned seg_room_segs(const struct vlog *v, unsigned most);
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
 /* The same of the slots in ordinary use. */
 uint64_t seg_ordinary_grans(const struct vlog *v);

@@ -85,8 +85,10 @@ void resync_fini(struct vlog *v);
 enum clean_why resync_why(const struct vlog *v, const struct seg *s);
 /* It is away and its segments are to be rewritten without it. */
 bool resync_gone(const struct vlog *v, unsigned member);
-/* The budget has room for more; if not, the pump is kicked when it has. */
-bool resync_may(struct vlog *v, enum clean_why why);
+/* The budget has room for more: so many bytes are promised, until they are
+ * settled. If not, the pump is kicked when it has. */
+bool resync_may(struct vlog *v, enum clean_why why, uint64_t bytes);
+void resync_settle(struct vlog *v, uint64_t bytes);
 /* Granules packed for it into a stripe of k + m. */
 void resync_moved(struct vlog *v, unsigned grans, unsigned k);
 /* A member is there again: what was held for it is tried once more. */

@@ -51,6 +51,7 @@ struct resync {
 	struct vlog *v;
 	struct timer timer, second;
 	double rate, tokens, bandwidth; /* bytes a second, bytes */
+	uint64_t promised;              /* bytes that are on their way */
 	uint64_t limit;                 /* bytes a second; 0: none */
 	uint64_t filled_ns, user_ns;
 	/* this second */
@@ -249,15 +250,13 @@ static void look_at(struct vlog *v, uint64_t ns)
 	timer_arm(v->r, &rs->timer, ns);
 }
 
-bool resync_may(struct vlog *v, enum clean_why why)
+bool resync_may(struct vlog *v, enum clean_why why, uint64_t bytes)
 {
 	struct resync *rs = v->resync;
 	const uint64_t now = reactor_turn_now(v->r);
 	const double wait = (double)(now - rs->filled_ns) / (double)SEC_NS;
-	double rate = rs->rate;
+	double rate = rs->rate, left;
 
-	if (why <= WHY_SPACE)
-		return true;
 	if (!rate) /* nothing was measured yet */
 		rate = rs->rate = share_rate(v, WHY_LOST);
 	if (why == WHY_EXPOSED)
@@ -271,12 +270,19 @@ bool resync_may(struct vlog *v, enum clean_why why)
 	if (rs->tokens > rate * BURST_S)
 		rs->tokens = rate * BURST_S;
 	look_at(v, now + SEC_NS); /* the next second's measure */
-	if (rs->tokens > 0)
+	left = rs->tokens - (double)rs->promised;
+	if (left > 0) {
+		rs->promised += bytes;
 		return true;
+	}
 	rs->clear = true; /* no scans meanwhile */
-	look_at(v, now + MSEC_NS +
-			   (uint64_t)(-rs->tokens / rate * (double)SEC_NS));
+	look_at(v, now + MSEC_NS + (uint64_t)(-left / rate * (double)SEC_NS));
 	return false;
+}
+
+void resync_settle(struct vlog *v, uint64_t bytes)
+{
+	v->resync->promised -= bytes;
 }
 
 void resync_moved(struct vlog *v, unsigned grans, unsigned k)

@@ -131,6 +131,26 @@ bool seg_space_low(const struct vlog *v)
 	return members_with(v, RESERVE_SLOTS + 2) < seg_k_now(v) + v->m;
 }
 
+unsigned seg_room_segs(const struct vlog *v, unsigned most)
+{
+	const unsigned width = seg_k_now(v) + v->m;
+	unsigned segs = 0;
+
+	for (uint32_t slots = width; segs < most; segs++, slots += width) {
+		uint32_t there = 0;
+
+		for (unsigned i = 0; i < v->n; i++) {
+			const struct member *m = &v->member[i];
+			const uint32_t free = m->alive ? m->slots_free : 0;
+
+			there += free < segs + 1 ? free : segs + 1;
+		}
+		if (there < slots)
+			break;
+	}
+	return segs;
+}
+
 static uint64_t slots_grans(const struct vlog *v, uint64_t slots)
 {
 	const unsigned k = seg_k_now(v);
@@ -361,8 +381,15 @@ static unsigned seg_lanes(const struct vlog *v, enum stream stream)
 	const unsigned alive = member_alive_count(v);
 	unsigned lanes = width ? (alive + width - 1) / width : 1;
 
-	if (stream == STREAM_COLD || members_with(v, LANE_SLOTS) < alive)
-		return 1;
+	if (members_with(v, LANE_SLOTS) < alive) {
+		/* The cleaner gives back what it takes, soon. */
+		const unsigned most = stream == STREAM_COLD
+					      ? seg_room_segs(v, SEG_LANES + 1)
+					      : 2;
+
+		if (most <= lanes)
+			lanes = most > 1 ? most - 1 : 1;
+	}
 	return lanes < SEG_LANES ? lanes : SEG_LANES;
 }
 

@@ -21,7 +21,7 @@
 
 static const unsigned stream_max[STREAMS] = {
 	[STREAM_HOT] = 32,
-	[STREAM_COLD] = 16,
+	[STREAM_COLD] = 24,
 	[STREAM_BYPASS] = 32,
 };
 
