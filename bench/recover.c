@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/bdev/file.h"
@@ -33,6 +34,7 @@
 struct figures {
 	uint64_t stated_bytes, rss_fill, rss_clean, rss_peak, rss_killed;
 	uint64_t fill_ns, close_ns, clean_ns, killed_ns;
+	uint64_t clean_cpu_ns, killed_cpu_ns; /* of them, of the processor */
 	uint64_t log_bytes, snap_bytes, replayed, mapped;
 	double log_fill, read_bytes_s;
 	bool done;
@@ -152,8 +154,16 @@ static void on_vdisk(int result, const struct err *err, struct bdev *vdisk,
 	run->over = true;
 }
 
+static uint64_t cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * SEC_NS + (uint64_t)t.tv_nsec;
+}
+
 /* Returns how long it took. */
-static uint64_t bring_up(struct run *run, bool make)
+static uint64_t bring_up(struct run *run, bool make, uint64_t *cpu_ns)
 {
 	const struct reactor_opts opts = { .kind = REACTOR_AUTO };
 	struct err err = { 0 };
@@ -165,12 +175,14 @@ static uint64_t bring_up(struct run *run, bool make)
 		member_open(run, i, make);
 	run->rss_before = status_bytes("VmRSS:");
 	from = reactor_now(run->r);
+	*cpu_ns = cpu_now();
 	if (make)
 		vlog_create(run->r, &run->spec, on_vdisk, run);
 	else
 		vlog_open(run->r, &run->spec, on_vdisk, run);
 	while (!run->over)
 		reactor_run_once(run->r, SEC_NS);
+	*cpu_ns = cpu_now() - *cpu_ns;
 	return reactor_now(run->r) - from;
 }
 
@@ -253,7 +265,7 @@ static void life_fill(struct run *run)
 	struct figures *f = run->fig;
 	uint64_t from;
 
-	bring_up(run, true);
+	bring_up(run, true, &from);
 	from = reactor_now(run->r);
 	load_begin(&l, run, false);
 	while (l.out)
@@ -272,7 +284,7 @@ static void life_clean(struct run *run)
 	struct vlog_info info;
 	uint64_t log = 0;
 
-	f->clean_ns = bring_up(run, false);
+	f->clean_ns = bring_up(run, false, &f->clean_cpu_ns);
 	f->rss_clean = rss(run, "VmRSS:");
 	vlog_info(run->vdisk, &info);
 	f->mapped = info.blocks_mapped;
@@ -325,7 +337,7 @@ static void life_killed(struct run *run)
 	struct figures *f = run->fig;
 	struct vlog_info info;
 
-	f->killed_ns = bring_up(run, false);
+	f->killed_ns = bring_up(run, false, &f->killed_cpu_ns);
 	f->rss_killed = rss(run, "VmRSS:");
 	vlog_info(run->vdisk, &info);
 	f->replayed = info.replayed;
@@ -366,14 +378,15 @@ static void say(const struct run *run, double gib)
 	       (double)f->rss_peak * 100 / (double)f->stated_bytes,
 	       (double)f->rss_killed / mib);
 	printf("           filled at %.0f MiB/s, closed in %.2f s, opened "
-	       "clean in %.2f s (snapshot %.1f MiB)\n",
+	       "clean in %.2f s, CPU %.2f s (snapshot %.1f MiB)\n",
 	       gib * 1024 / ((double)f->fill_ns / s), (double)f->close_ns / s,
-	       (double)f->clean_ns / s, (double)f->snap_bytes / mib);
+	       (double)f->clean_ns / s, (double)f->clean_cpu_ns / s,
+	       (double)f->snap_bytes / mib);
 	printf("           after kill: log %.0f MiB of %.0f %%, %llu records, "
-	       "opened in %.2f s; stated %.2f s at %.0f MiB/s\n",
+	       "opened in %.2f s, CPU %.2f s; stated %.2f s at %.0f MiB/s\n",
 	       (double)f->log_bytes / mib, f->log_fill * 100,
 	       (unsigned long long)f->replayed, (double)f->killed_ns / s,
-	       stated_s, f->read_bytes_s / mib);
+	       (double)f->killed_cpu_ns / s, stated_s, f->read_bytes_s / mib);
 	fflush(stdout);
 }
 

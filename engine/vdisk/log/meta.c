@@ -464,7 +464,8 @@ static unsigned pieces_wanted(const struct vlog *v)
 	const double room = FILL_END - meta->fill_start;
 	const double used = log_fill(v) - meta->fill_start;
 
-	if (room <= 0 ||
+	/* No users, or none yet. */
+	if (v->state != VLOG_SERVING || room <= 0 ||
 	    (double)meta->pieces * room < (double)meta->pieces_all * used)
 		return PIECES;
 	return 1;

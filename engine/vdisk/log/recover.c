@@ -27,7 +27,7 @@ static void recover_free(struct vlog *v)
 	struct recovery *rv = v->recovery;
 
 	recover_readers_free(rv);
-	for (unsigned i = 0; i < FMT_COPIES_MAX; i++)
+	for (unsigned i = 0; i < LANES; i++)
 		free(rv->tail[i]);
 	free(rv->zone);
 	free(rv->rec);

@@ -18,13 +18,15 @@ enum recover_phase { LEARN, CLAIM, SNAP, HEADERS, SCAN, REPLAY, COMMIT, OVER };
 
 struct found_zone {
 	struct fmt_zone h;
-	uint64_t epoch;
+	/* Up to there one record follows the other, on copies looked at: the
+	 * others are read from there on, or from where it was when their turn
+	 * began. */
+	uint64_t whole, from;
 };
 
 struct found_rec {
 	uint32_t zone; /* index + 1; 0: none */
 	uint32_t pos_blocks, len;
-	uint32_t copies; /* bits of the zone's members */
 };
 
 struct reader {
@@ -36,9 +38,9 @@ struct reader {
 	bool ahead; /* not asked for yet */
 };
 
-struct scan_at { /* zone by zone, window by window, copy by copy */
-	uint32_t zone, copy;
-	uint64_t pos;
+#define LANES 4  /* zones read at a time: they stand on different members */
+struct scan_at { /* copy by copy; of LANES zones each window by window */
+	uint32_t copy, group, step, lane;
 };
 
 struct recovery {
@@ -67,8 +69,8 @@ struct recovery {
 	bool some_failed, retried;
 	bool probing; /* whether the member is still there */
 	uint32_t block;
-	uint32_t carry[FMT_COPIES_MAX]; /* of each copy */
-	uint8_t *tail[FMT_COPIES_MAX];
+	uint32_t carry[LANES];
+	uint8_t *tail[LANES];
 	struct found_rec *rec;
 	uint64_t recs_room;
 	uint64_t claimed_durable, claimed_at;

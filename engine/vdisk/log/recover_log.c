@@ -3,7 +3,8 @@
  * The log, read back: which zones count, which LSNs stand on any member of
  * theirs, and their records applied in order to the first that stands on none.
  * A record is taken if it fits on one member; copies that are torn, rotten or
- * away do not matter while one is whole.
+ * away do not matter while one is whole. So of each zone one copy is read, and
+ * of the others what follows the first place where no record was found.
  */
 #include "engine/vdisk/log/recover.h"
 
@@ -52,7 +53,9 @@ static int zone_add(struct vlog *v, const struct fmt_zone *h)
 		rv->zone[at] = rv->zone[at - 1];
 		at--;
 	}
-	rv->zone[at].h = *h;
+	rv->zone[at] = (struct found_zone) { .h = *h,
+					     .whole = FMT_BLOCK,
+					     .from = FMT_BLOCK };
 	rv->zones++;
 	return 0;
 }
@@ -83,14 +86,14 @@ static int scan_begin(struct vlog *v)
 	rv->rec = calloc(rv->recs_room + 1, sizeof(*rv->rec));
 	if (!rv->rec)
 		return -ENOMEM;
-	for (unsigned i = 0; i < FMT_COPIES_MAX; i++) {
+	for (unsigned i = 0; i < LANES; i++) {
 		if (!rv->tail[i])
 			rv->tail[i] = malloc(CARRY);
 		if (!rv->tail[i])
 			return -ENOMEM;
 	}
 	rv->phase = SCAN;
-	rv->at = (struct scan_at) { .pos = FMT_BLOCK };
+	rv->at = (struct scan_at) { 0 };
 	return 0;
 }
 
@@ -170,6 +173,37 @@ void recover_headers_step(struct vlog *v)
 
 /* ---- records ------------------------------------------------------- */
 
+static uint32_t scan_zone(const struct scan_at *at)
+{
+	return at->group * LANES + at->lane;
+}
+
+/* Zones begin with different ones of their members. */
+static unsigned scan_copy(const struct vlog *v, const struct scan_at *at)
+{
+	const uint32_t zone = scan_zone(at);
+
+	return (at->copy + zone) % v->recovery->zone[zone].h.copies;
+}
+
+static unsigned scan_comp(const struct vlog *v, const struct scan_at *at)
+{
+	return v->recovery->zone[scan_zone(at)].h.comp[scan_copy(v, at)];
+}
+
+static uint64_t scan_pos(const struct vlog *v, const struct scan_at *at)
+{
+	const struct recovery *rv = v->recovery;
+
+	return rv->zone[scan_zone(at)].from + (uint64_t)at->step * rv->window;
+}
+
+static bool rec_of_zone(const struct fmt_record *r, const struct found_zone *z)
+{
+	return (r->head.epoch == z->h.head.epoch || MUT(NO_ZONE_EPOCH)) &&
+	       r->zseq == z->h.zseq;
+}
+
 static void rec_note(struct vlog *v, const struct fmt_record *r, uint64_t pos)
 {
 	struct recovery *rv = v->recovery;
@@ -183,20 +217,19 @@ static void rec_note(struct vlog *v, const struct fmt_record *r, uint64_t pos)
 		return;
 	f = &rv->rec[r->lsn - v->durable - 1];
 	/* The same record in a later zone: the first place will do. */
-	if (f->zone && f->zone != rv->at.zone + 1)
+	if (f->zone)
 		return;
-	f->zone = rv->at.zone + 1;
+	f->zone = scan_zone(&rv->at) + 1;
 	f->pos_blocks = (uint32_t)(pos / FMT_BLOCK);
 	f->len = r->hdr_len + r->pay_len;
-	f->copies |= 1u << rv->at.copy;
 }
 
 /* Returns how much is left: a record cut off by the window's end. */
 static uint32_t window_parse(struct vlog *v, const uint8_t *p, uint64_t pos)
 {
 	struct recovery *rv = v->recovery;
-	const struct found_zone *z = &rv->zone[rv->at.zone];
-	const uint64_t end = rv->at.pos + rv->window_len;
+	struct found_zone *z = &rv->zone[scan_zone(&rv->at)];
+	const uint64_t end = scan_pos(v, &rv->at) + rv->window_len;
 	const bool last = end == v->label.zone_bytes;
 
 	while (pos < end) {
@@ -208,10 +241,11 @@ static uint32_t window_parse(struct vlog *v, const uint8_t *p, uint64_t pos)
 			break;
 		memcpy(&r, p, sizeof(r));
 		if (!fmt_record_check(p, v->uuid, pos, left, left) &&
-		    (r.head.epoch == z->h.head.epoch || MUT(NO_ZONE_EPOCH)) &&
-		    r.zseq == z->h.zseq && fmt_payload_ok((const void *)p)) {
+		    rec_of_zone(&r, z) && fmt_payload_ok((const void *)p)) {
 			rec_note(v, &r, pos);
 			len = r.hdr_len + r.pay_len;
+			if (z->whole == pos)
+				z->whole += len;
 		}
 		pos += len;
 		p += len;
@@ -222,52 +256,61 @@ static uint32_t window_parse(struct vlog *v, const uint8_t *p, uint64_t pos)
 static void window_take(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
-	uint32_t *carry = &rv->carry[rv->at.copy];
-	uint8_t *tail = rv->tail[rv->at.copy];
+	uint32_t *carry = &rv->carry[rv->at.lane];
+	uint8_t *tail = rv->tail[rv->at.lane];
 	uint8_t *p = rv->now->buf->data + CARRY;
 
-	if (rv->at.pos == FMT_BLOCK)
+	if (!rv->at.step)
 		*carry = 0;
 	memcpy(p - *carry, tail, *carry);
-	*carry = window_parse(v, p - *carry, rv->at.pos - *carry);
+	*carry = window_parse(v, p - *carry, scan_pos(v, &rv->at) - *carry);
 	memcpy(tail, p + rv->window_len - *carry, *carry);
 }
 
-/* Where the next window is, from there on. False: there are no more. */
+/* There is such a window, and somebody to ask for it. */
+static bool scan_there(const struct vlog *v, const struct scan_at *at)
+{
+	const struct recovery *rv = v->recovery;
+
+	return scan_zone(at) < rv->zones &&
+	       at->copy < rv->zone[scan_zone(at)].h.copies &&
+	       scan_pos(v, at) < v->label.zone_bytes &&
+	       v->member[scan_comp(v, at)].alive;
+}
+
+/* Where the next window of this copy is, from there on. False: there are no
+ * more. */
 static bool scan_settle(const struct vlog *v, struct scan_at *at)
 {
 	const struct recovery *rv = v->recovery;
 
-	for (; at->zone < rv->zones; at->zone++) {
-		const struct fmt_zone *h = &rv->zone[at->zone].h;
-
-		while (at->pos < v->label.zone_bytes) {
-			for (; at->copy < h->copies; at->copy++)
-				if (v->member[h->comp[at->copy]].alive)
-					return true;
-			at->copy = 0;
-			at->pos += rv->window;
+	while (at->group * LANES < rv->zones) {
+		if (at->lane < LANES) {
+			if (scan_there(v, at))
+				return true;
+			at->lane++;
+		} else if ((at->step + 1) * (uint64_t)rv->window <
+			   v->label.zone_bytes) {
+			at->lane = 0;
+			at->step++;
+		} else {
+			at->lane = at->step = 0;
+			at->group++;
 		}
-		at->pos = FMT_BLOCK;
 	}
 	return false;
 }
 
-static unsigned scan_comp(const struct vlog *v, const struct scan_at *at)
-{
-	return v->recovery->zone[at->zone].h.comp[at->copy];
-}
-
 static uint64_t scan_off(const struct vlog *v, const struct scan_at *at)
 {
-	const struct fmt_zone *h = &v->recovery->zone[at->zone].h;
+	const struct fmt_zone *h = &v->recovery->zone[scan_zone(at)].h;
 
-	return zone_slot_off(v, h->slot[at->copy]) + at->pos;
+	return zone_slot_off(v, h->slot[scan_copy(v, at)]) + scan_pos(v, at);
 }
 
 static uint32_t scan_len(const struct vlog *v, const struct scan_at *at)
 {
-	const uint64_t left = v->label.zone_bytes - at->pos;
+	const uint64_t left = v->label.zone_bytes - scan_pos(v, at);
 
 	return left < v->recovery->window ? (uint32_t)left
 					  : v->recovery->window;
@@ -322,6 +365,21 @@ static bool scan_by_block(struct vlog *v)
 	return true;
 }
 
+/* The other copies, one after another, from where the ones before left off. */
+static bool scan_next(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	while (!scan_settle(v, &rv->at)) {
+		if (rv->at.copy + 1 == FMT_COPIES_MAX)
+			return false;
+		for (uint32_t i = 0; i < rv->zones; i++)
+			rv->zone[i].from = rv->zone[i].whole;
+		rv->at = (struct scan_at) { .copy = rv->at.copy + 1 };
+	}
+	return true;
+}
+
 void recover_scan_step(struct vlog *v)
 {
 	struct recovery *rv = v->recovery;
@@ -333,16 +391,16 @@ void recover_scan_step(struct vlog *v)
 			return;
 		if (v->member[scan_comp(v, &rv->at)].alive)
 			window_take(v);
-		rv->at.copy++;
+		rv->at.lane++;
 	}
-	if (!scan_settle(v, &rv->at)) {
+	if (!scan_next(v)) {
 		replay_begin(v);
 		return;
 	}
 	rv->window_len = scan_len(v, &rv->at);
 	recover_read(v, scan_comp(v, &rv->at), scan_off(v, &rv->at), CARRY,
 		     rv->window_len);
-	for (at = rv->at, at.copy++; scan_settle(v, &at); at.copy++)
+	for (at = rv->at, at.lane++; scan_settle(v, &at); at.lane++)
 		if (!recover_ahead(v, scan_comp(v, &at), scan_off(v, &at),
 				   CARRY, scan_len(v, &at)))
 			break;
@@ -381,7 +439,8 @@ static const struct found_rec *replay_rec(const struct vlog *v, uint64_t lsn)
 	return &v->recovery->rec[lsn - v->durable - 1];
 }
 
-/* A copy that was not tried, of each record another one first. -1: none. */
+/* A copy that was not tried, of each record another one first; it was seen on
+ * one, and is on all that did not fail since. -1: none. */
 static int replay_copy(const struct vlog *v, uint64_t lsn, uint32_t tried)
 {
 	const struct found_rec *f = replay_rec(v, lsn);
@@ -390,8 +449,7 @@ static int replay_copy(const struct vlog *v, uint64_t lsn, uint32_t tried)
 	for (unsigned i = 0; i < h->copies; i++) {
 		const unsigned c = (unsigned)((lsn + i) % h->copies);
 
-		if (f->copies & 1u << c && !(tried & 1u << c) &&
-		    v->member[h->comp[c]].alive)
+		if (!(tried & 1u << c) && v->member[h->comp[c]].alive)
 			return (int)c;
 	}
 	return -1;
@@ -443,7 +501,7 @@ static int replay_take(struct vlog *v)
 	if (rv->now->batch.failed ||
 	    fmt_record_check(r, v->uuid, (uint64_t)f->pos_blocks * FMT_BLOCK,
 			     rv->window_len, rv->window_len) ||
-	    r->lsn != rv->lsn || r->zseq != z->h.zseq || !fmt_payload_ok(r))
+	    r->lsn != rv->lsn || !rec_of_zone(r, z) || !fmt_payload_ok(r))
 		return -EAGAIN;
 	return apply_record(v, r, NULL);
 }
