@@ -330,7 +330,9 @@ static void return_learned(struct vlog *v)
 		change_refuse(c, -EIO);
 		return;
 	}
-	if (m->super.promised > v->epoch) {
+	/* A higher promise alone is of an owner that came to nothing: it had
+	 * not what it takes, as this one would have seen it. */
+	if (m->super.content.epoch > v->epoch) {
 		err_set(&c->err, -ESTALE,
 			"%s: another owner has taken the vDisk over",
 			v->bdev.name);

@@ -147,7 +147,11 @@ static void super_put(struct vlog *v, struct batch *b, unsigned i,
 	const unsigned slot =
 		MUT(GLOBAL_SLOT) ? v->meta.seq & 1 : 1 - m->super_slot;
 	struct lbuf *buf = lbuf_get(&v->page_pool);
-	struct fmt_super s = { .promised = v->epoch,
+	/* One that came back may have promised more to an owner that came to
+	 * nothing. */
+	struct fmt_super s = { .promised = m->super.promised > v->epoch
+						   ? m->super.promised
+						   : v->epoch,
 			       .serial = m->super.serial + 1,
 			       .content = *content };
 
