@@ -367,8 +367,9 @@ static void say(const struct run *run, double gib)
 	const struct figures *f = run->fig;
 	const double mib = (double)MIB, s = 1e9;
 	const double m = run->spec.policy.m;
+	/* All components share the drive. */
 	const double stated_s =
-		((m + 2) * (double)f->log_bytes + 2 * (double)f->snap_bytes) /
+		(2 * (double)f->log_bytes + (m + 2) * (double)f->snap_bytes) /
 		f->read_bytes_s;
 
 	printf("%5.4g GiB  memory stated %6.0f MiB; filled %6.0f, opened clean "
