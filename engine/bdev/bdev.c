@@ -95,7 +95,7 @@ static int io_check(const struct bdev *bdev, const struct io *io)
 			return -EOPNOTSUPP;
 		break;
 	case BDEV_READ:
-		if (io->flags)
+		if (io->flags & ~(l->can_lend ? BDEV_LEND : 0))
 			return -EINVAL;
 		break;
 	case BDEV_FLUSH:

@@ -18,6 +18,11 @@
  *     after a FLUSH submitted once it was done. FLUSH covers the writes whose
  *     callbacks ran before it was submitted.
  *   - TRIM may or may not zero (limits.trim_zeroes).
+ *   - A READ with BDEV_LEND may be answered without a copy: what was read is
+ *     at io->buf as the callback finds it, which is the buffer given or memory
+ *     of the bdev's own, lent until the callback returns. Whatever the bdev
+ *     may have let go of unanswered writes into that memory, never into a
+ *     buffer that its owner has back.
  *   - result is 0, or a negative errno; there is no short transfer.
  *   - Open is exclusive or fails. Close is asynchronous and completes when no
  *     write of ours can still land; no io may be submitted after it.
@@ -30,12 +35,13 @@
 
 enum bdev_op { BDEV_READ, BDEV_WRITE, BDEV_FLUSH, BDEV_TRIM };
 #define BDEV_FUA 1u
+#define BDEV_LEND 2u
 
 struct bdev;
 
 struct io {
 	uint8_t op;     /* enum bdev_op */
-	uint8_t flags;  /* BDEV_FUA on WRITE */
+	uint8_t flags;  /* BDEV_FUA on WRITE, BDEV_LEND on READ */
 	int32_t result; /* out: 0 or a negative errno */
 	uint32_t len;   /* bytes, a multiple of limits.block; 0 for FLUSH */
 	uint64_t off;   /* bytes */
@@ -64,7 +70,7 @@ struct bdev_limits {
 	uint32_t io_max_bytes; /* longest READ or WRITE; TRIM has no limit but
 				  UINT32_MAX */
 	uint32_t io_opt_bytes; /* a good size (full stripe); 0 unknown */
-	bool can_flush, can_fua, can_trim, trim_zeroes;
+	bool can_flush, can_fua, can_trim, trim_zeroes, can_lend;
 	bool rotational;
 };
 

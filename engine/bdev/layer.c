@@ -16,6 +16,7 @@ struct layer *layer_new(size_t size, const struct bdev_ops *ops,
 	}
 	bdev_init(&layer->bdev, ops, child->reactor, name ? name : child->name);
 	layer->bdev.limits = child->limits;
+	layer->bdev.limits.can_lend = false; /* a parent keeps its buffer */
 	layer->child = child;
 	return layer;
 }

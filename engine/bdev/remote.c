@@ -112,6 +112,7 @@ int bdev_remote_open(struct reactor *here, struct bdev *child,
 		return err_set(err, -ENOMEM, "%s: no memory", child->name);
 	bdev_init(&m->bdev, &remote_ops, here, child->name);
 	m->bdev.limits = child->limits;
+	m->bdev.limits.can_lend = false; /* the callback is elsewhere */
 	m->child = child;
 	*bdev = &m->bdev;
 	return 0;

@@ -93,7 +93,7 @@ static inline void slot_submit(struct load *l, struct slot *s, uint64_t now)
 		s->target = target_next(l);
 	a = pattern_next(&s->target->pattern);
 	s->io.op = a.op;
-	s->io.flags = 0;
+	s->io.flags = s->target->bdev->limits.can_lend ? BDEV_LEND : 0;
 	s->io.len = a.len;
 	s->io.off = a.off;
 	s->io.buf = s->buf[a.op];

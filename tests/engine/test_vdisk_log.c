@@ -116,6 +116,77 @@ static void test_zeros_are_counted(void **state)
 }
 
 /* Enough to destage, seal, checkpoint and clean. */
+struct lent {
+	struct io io;
+	uint64_t lba;
+	uint32_t version, wrong;
+	bool over;
+};
+
+/* What is lent is there for as long as the callback runs. */
+static void lent_done(struct io *io)
+{
+	struct lent *t = io->arg;
+	const uint8_t *p = io->buf;
+
+	for (uint32_t i = 0; i < io->len / 4096; i++)
+		t->wrong += block_version(t->lba + i, p + (size_t)i * 4096) !=
+			    t->version;
+	t->over = true;
+}
+
+/* True: it was lent, false: copied; right it must be. */
+static bool lent(struct rig *rig, uint64_t lba, uint32_t version,
+		 uint32_t blocks)
+{
+	uint8_t *buf = calloc(blocks, 4096);
+	struct lent t = { .io = { .op = BDEV_READ,
+				  .flags = BDEV_LEND,
+				  .off = lba * 4096,
+				  .len = blocks * 4096,
+				  .buf = buf,
+				  .done = lent_done,
+				  .arg = &t },
+			  .lba = lba,
+			  .version = version };
+
+	bdev_submit(rig->vd, &t.io);
+	while (!t.over)
+		rig_turn(rig);
+	assert_int_equal(t.io.result, 0);
+	assert_int_equal(t.wrong, 0);
+	free(buf);
+	return t.io.buf != buf;
+}
+
+static void test_lent(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, 7, 2, 1, 3, 1200);
+	rig.spec.codec = VLOG_LZ4;
+	if (rig_create_sync(&rig))
+		fail_msg("%s", rig.err.text);
+	put(&rig, 5, 3, 2); /* in the buffer */
+	put(&rig, 8, 2, 1);
+	put(&rig, 100, 3, 100); /* straight to segments */
+	put(&rig, 400, 2, 1);
+	assert_true(lent(&rig, 5, 3, 1));
+	assert_true(lent(&rig, 101, 3, 1));
+	assert_true(lent(&rig, 102, 3, 2));
+	assert_false(lent(&rig, 8, 2, 1)); /* is to be unpacked */
+	assert_false(lent(&rig, 5, 3, 2)); /* in two pieces */
+	assert_false(lent(&rig, 100, 3, 100));
+	assert_false(lent(&rig, 50, 0, 1)); /* not there */
+	rig.disk[0].stuck = true;           /* late: from the others */
+	for (uint64_t lba = 100; lba < 200; lba += 7)
+		lent(&rig, lba, 3, 1);
+	disk_unstick(&rig.disk[0]);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
 static void test_churn(void **state)
 {
 	struct rig rig;
@@ -224,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_basic),
 		cmocka_unit_test(test_zeros_are_counted),
+		cmocka_unit_test(test_lent),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_punch),
 		cmocka_unit_test(test_opening_reads_several_at_a_time),

@@ -35,6 +35,7 @@ struct oracle {
 
 struct user_io {
 	struct io io;
+	void *buf; /* its own: a READ may be lent another */
 	struct oracle *o;
 	struct user_io *next;
 	uint64_t off; /* as the oracle counts: without what lies between */
@@ -294,7 +295,7 @@ static void user_free(struct user_io *u)
 	while (*at != u)
 		at = &(*at)->next;
 	*at = u->next;
-	free(u->io.buf);
+	free(u->buf);
 	free(u);
 }
 
@@ -384,6 +385,7 @@ static struct user_io *user_new(struct oracle *o, enum bdev_op op, uint64_t off,
 							 SIM_BLOCK * SIM_BLOCK);
 		id_assert(u->io.buf);
 	}
+	u->buf = u->io.buf;
 	u->next = o->ios;
 	o->ios = u;
 	o->inflight++;
@@ -453,6 +455,9 @@ void oracle_read(struct oracle *o, uint64_t off, uint32_t len)
 	for (uint64_t n = io_first(u); n < io_end(u); n++)
 		o->sector[n].readers++;
 	memset(u->io.buf, 0xa5, len);
+	/* Every other one, where that is to be had. */
+	if (o->sim->vdisk->limits.can_lend && u->began & 1)
+		u->io.flags = BDEV_LEND;
 	o->sim->stats.reads++;
 	bdev_submit(o->sim->vdisk, &u->io);
 }

@@ -119,6 +119,9 @@ struct block *block_get(struct vlog *v, unsigned grans);
 void block_put(struct vlog *v, struct block *b);
 void block_fill(struct vlog *v, struct block *b, const uint8_t *stored);
 void block_copy(const struct vlog *v, const struct block *b, uint8_t *stored);
+/* Its bytes in one piece: where they lie, or in room (FMT_BLOCK bytes). */
+uint8_t *block_stored(const struct vlog *v, const struct block *b,
+		      uint8_t *room);
 void block_prefetch(const struct vlog *v, const struct block *b);
 void block_link(struct vlog *v, struct block *b); /* lba, loc, crc are set */
 

@@ -162,6 +162,15 @@ void block_copy(const struct vlog *v, const struct block *b, uint8_t *stored)
 	}
 }
 
+uint8_t *block_stored(const struct vlog *v, const struct block *b,
+		      uint8_t *room)
+{
+	if (grans_together(b, 0) == b->grans)
+		return v->map.gran_mem + (size_t)b->gran[0] * FMT_GRAN;
+	block_copy(v, b, room);
+	return room;
+}
+
 /* Its start: the rest of it the processor sees coming. */
 void block_prefetch(const struct vlog *v, const struct block *b)
 {

@@ -9,7 +9,10 @@
  *
  * What is away, fails or does not fit its crc is fetched (fetch.c). What is
  * late is fetched too, and whoever is first answers: own buffers on both ways,
- * so what comes last finds nothing to overwrite.
+ * so what comes last finds nothing to overwrite. Never the user's: a drive that
+ * hangs would hold it for as long as it does. Who allows it (BDEV_LEND) is lent
+ * ours instead, where all that was asked for lies in one piece as it is stored,
+ * and nothing is copied.
  *
  * A segment whose blocks have moved on is nobody's care: its members may be
  * replaced or go, one after another, as if it were not there. So what cannot
@@ -114,6 +117,12 @@ static void part_done(struct vlog *v, struct ureq *u, int result)
 		read_end(v, u);
 }
 
+/* What is asked for is one piece of stored bytes, and may be lent. */
+static bool lendable(const struct ureq *u, uint32_t blocks)
+{
+	return u->io->flags & BDEV_LEND && u->blocks == blocks;
+}
+
 /* ---- runs ---------------------------------------------------------- */
 
 static void run_fetched(struct fetch *f, int result);
@@ -130,12 +139,15 @@ static void run_free(struct vlog *v, struct run *run)
 static void run_end(struct vlog *v, struct run *run)
 {
 	struct ureq *u = run->u;
+	struct lbuf *buf = run->buf;
 	const int result = run->result;
 
 	if (run->hedged) /* it may take its time now */
 		batch_leave(v, &run->batch);
+	buf->refs++; /* it may be lent */
 	run_free(v, run);
 	part_done(v, u, result);
+	lbuf_put(buf);
 }
 
 static void run_deliver(struct vlog *v, struct run *run, unsigned i,
@@ -147,12 +159,29 @@ static void run_deliver(struct vlog *v, struct run *run, unsigned i,
 		run->result = -EIO;
 }
 
-/* A block that needs no I/O; false: it does. */
-static bool block_at_once(struct vlog *v, uint64_t lba, uint8_t *to, int *rc)
+/* From the buffer. False: it is damaged. */
+static bool read_buffered(struct vlog *v, struct ureq *u, const struct block *b,
+			  uint8_t *to)
 {
+	uint8_t *stored;
+
+	id_assert(b);
+	stored = block_stored(v, b, v->scratch);
+	if (!block_fits(v, b->lba, b->loc, b->crc, stored))
+		return false;
+	if (b->codec == CODEC_NONE && lendable(u, 1)) {
+		u->io->buf = stored;
+		return true;
+	}
+	return codec_load(v->coder, b->codec, stored, b->grans, to);
+}
+
+/* A block that needs no I/O; false: it does. */
+static bool block_at_once(struct vlog *v, struct ureq *u, uint32_t i, int *rc)
+{
+	uint8_t *to = user_block(u, i);
 	uint32_t crc;
-	const uint64_t loc = map_loc(v, lba, &crc);
-	const struct block *b;
+	const uint64_t loc = map_loc(v, u->lba + i, &crc);
 
 	switch (loc_kind(loc)) {
 	case LOC_NONE:
@@ -164,11 +193,7 @@ static bool block_at_once(struct vlog *v, uint64_t lba, uint8_t *to, int *rc)
 			*rc = -EIO;
 		break;
 	case LOC_LOG:
-		b = block_find(v, loc);
-		id_assert(b);
-		block_copy(v, b, v->scratch);
-		if (!block_fits(v, b->lba, loc, b->crc, v->scratch) ||
-		    !codec_load(v->coder, b->codec, v->scratch, b->grans, to))
+		if (!read_buffered(v, u, block_find(v, loc), to))
 			*rc = -EIO;
 		break;
 	default:
@@ -222,8 +247,7 @@ static bool run_follow(struct vlog *v, struct run *run, const struct fetch *f)
 	uint32_t crc = 0;
 	const uint64_t loc = map_loc(v, f->lba, &crc);
 
-	if (block_at_once(v, f->lba, user_block(run->u, run->first + i),
-			  &run->result))
+	if (block_at_once(v, run->u, run->first + i, &run->result))
 		return false;
 	if (loc_with_unit(loc, 0) == loc_with_unit(f->loc, 0)) {
 		v->stat.reads_failed++;
@@ -277,10 +301,25 @@ static uint32_t run_check(const struct vlog *v, const struct run *run)
 	return bad;
 }
 
+/* Its blocks are stored as they are, all of them, and they fit. */
+static bool run_lend(struct run *run)
+{
+	if (run->bad || !lendable(run->u, run->blocks))
+		return false;
+	for (unsigned i = 0; i < run->blocks; i++)
+		if (loc_codec(run->loc[i]) != CODEC_NONE ||
+		    loc_grans(run->loc[i]) != FMT_BLOCK_GRANS)
+			return false;
+	run->u->io->buf = run->buf->data + run->skip;
+	return true;
+}
+
 static void run_deliver_good(struct vlog *v, struct run *run)
 {
 	const uint8_t *p = run->buf->data + run->skip;
 
+	if (run_lend(run))
+		return;
 	for (unsigned i = 0; i < run->blocks; i++) {
 		if (!(run->bad & 1u << i))
 			run_deliver(v, run, i, run->loc[i], p);
@@ -430,8 +469,7 @@ static bool run_start(struct vlog *v, struct ureq *u)
 
 static bool read_at_once(struct vlog *v, struct ureq *u)
 {
-	if (!block_at_once(v, u->lba + u->placed, user_block(u, u->placed),
-			   &u->result))
+	if (!block_at_once(v, u, u->placed, &u->result))
 		return false;
 	u->placed++;
 	return true;

@@ -294,6 +294,7 @@ int vlog_new(struct reactor *r, const struct fmt_label *label,
 		.can_fua = true,
 		.can_trim = true,
 		.trim_zeroes = true,
+		.can_lend = true,
 	};
 	vlog_policy_take(v);
 	if (vlog_init(v)) {
