@@ -24,9 +24,8 @@ static const uint8_t *block_bytes(struct vlog *v, const struct block *b,
 				  uint8_t *room, unsigned *grans,
 				  unsigned *codec, uint32_t *crc)
 {
-	const uint8_t *bytes = v->scratch;
+	const uint8_t *bytes = block_stored(v, b, v->scratch);
 
-	block_copy(v, b, v->scratch);
 	*grans = b->grans;
 	*codec = b->codec;
 	*crc = b->crc;

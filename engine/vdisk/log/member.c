@@ -223,7 +223,7 @@ void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
 	      uint32_t len)
 {
 	struct member *m = &v->member[member];
-	struct lio *lio = m->bdev ? slab_get(&v->lio_slab) : NULL;
+	struct lio *lio = m->bdev ? slab_get_raw(&v->lio_slab) : NULL;
 	bool then_flush = false;
 
 	if (!lio) { /* away; or more I/Os than there can be */
