@@ -36,18 +36,29 @@ struct kind { /* of I/O */
 	double reads;
 	uint32_t len;
 	bool random, small_span; /* of what the buffer holds */
+	bool lend;               /* BDEV_LEND: what is read is not copied */
 };
 
 static const struct kind kinds[] = {
-	{ "write 4k", 0, BLOCK, true, false },
-	{ "read 4k", 1, BLOCK, true, false },
-	{ "70/30 4k", 0.7, BLOCK, true, false },
-	{ "write 1M seq", 0, BIG, false, false },
-	{ "read 1M seq", 1, BIG, false, false },
-	{ "rewrite 4k", 0, BLOCK, true, true },
-	{ "read 4k new", 1, BLOCK, true, true },
+	{ "write 4k", 0, BLOCK, true, false, false },
+	{ "read 4k", 1, BLOCK, true, false, false },
+	{ "70/30 4k", 0.7, BLOCK, true, false, false },
+	{ "write 1M seq", 0, BIG, false, false, false },
+	{ "read 1M seq", 1, BIG, false, false, false },
+	{ "lent 4k", 1, BLOCK, true, false, true },
+	{ "rewrite 4k", 0, BLOCK, true, true, false },
+	{ "read 4k new", 1, BLOCK, true, true, false },
 };
-enum { WRITE_4K, READ_4K, MIXED_4K, WRITE_1M, READ_1M, REWRITE, READ_NEW };
+enum {
+	WRITE_4K,
+	READ_4K,
+	MIXED_4K,
+	WRITE_1M,
+	READ_1M,
+	LENT_4K,
+	REWRITE,
+	READ_NEW,
+};
 #define SMALL_SPAN (12 * MIB) /* stays below what is destaged */
 
 struct policy {
@@ -64,6 +75,7 @@ static const struct policy policies[] = {
 
 struct result {
 	double us, best; /* CPU; of the median and of the quickest slice */
+	double of_bare;  /* by slices of bare drives in between; 0: none */
 };
 
 struct bench {
@@ -74,7 +86,7 @@ struct bench {
 	struct rng rng;
 	struct content content;
 	const struct kind *kind;
-	uint64_t span, at, ops;
+	uint64_t span, bare_span, at, ops;
 	bool stop;
 	unsigned inflight;
 	uint8_t *buf;
@@ -85,7 +97,7 @@ struct bench {
 	uint64_t size;
 	const char *only_policy, *only_kind, *only_layout, *only_codec;
 	unsigned depth;
-	bool compressible;
+	bool compressible, random;
 };
 
 static void die(const char *what, const char *why)
@@ -110,11 +122,13 @@ static void next(struct bench *b, struct io *io)
 	struct bdev *to = b->vdisk;
 
 	io->len = k->len;
+	io->buf = b->buf + (size_t)(io - b->io) * k->len;
 	io->op = rng_unit(&b->rng) <= k->reads ? BDEV_READ : BDEV_WRITE;
 	if (io->op == BDEV_WRITE)
 		content_stamp(&b->content, io->buf, io->len);
 	if (!to)
 		to = b->drive[rng_below(&b->rng, b->drives)];
+	io->flags = k->lend && to->limits.can_lend ? BDEV_LEND : 0;
 	if (k->random) {
 		io->off = rng_below(&b->rng, b->span / k->len) * k->len;
 	} else {
@@ -154,34 +168,70 @@ static int double_cmp(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static struct result load_run(struct bench *b, const struct kind *kind,
-			      unsigned depth)
+static void load_begin(struct bench *b, unsigned depth)
 {
-	const double slice = b->seconds / SLICES;
-	double us[SLICES];
-
-	b->kind = kind;
 	b->stop = false;
 	b->at = 0;
 	for (unsigned i = 0; i < depth; i++) {
-		b->io[i] = (struct io) { .buf = b->buf + (size_t)i * kind->len,
-					 .done = done,
-					 .arg = b };
+		b->io[i] = (struct io) { .done = done, .arg = b };
 		next(b, &b->io[i]);
 	}
-	turn(b, slice * 3);
-	for (unsigned i = 0; i < SLICES; i++) {
-		const uint64_t ops = b->ops;
-		const double from = cpu_now();
+}
 
-		turn(b, slice);
-		us[i] = (cpu_now() - from) / (double)(b->ops - ops) * 1e6;
-	}
+static void load_end(struct bench *b)
+{
 	b->stop = true;
 	while (b->inflight)
 		reactor_run_once(b->r, UINT64_MAX);
+}
+
+static double slice_run(struct bench *b)
+{
+	const uint64_t ops = b->ops;
+	const double from = cpu_now();
+
+	turn(b, b->seconds / SLICES);
+	return (cpu_now() - from) / (double)(b->ops - ops) * 1e6;
+}
+
+/* The same of its drives, between two slices; they are but read. */
+static double bare_slice_run(struct bench *b, unsigned depth)
+{
+	struct bdev *vdisk = b->vdisk;
+	const uint64_t span = b->span;
+	double us;
+
+	load_end(b);
+	b->vdisk = NULL;
+	b->span = b->bare_span;
+	load_begin(b, depth);
+	turn(b, b->seconds / SLICES / 4);
+	us = slice_run(b);
+	load_end(b);
+	b->vdisk = vdisk;
+	b->span = span;
+	load_begin(b, depth);
+	turn(b, b->seconds / SLICES / 4);
+	return us;
+}
+
+static struct result load_run(struct bench *b, const struct kind *kind,
+			      unsigned depth)
+{
+	const bool paired = b->vdisk && kind->reads >= 1;
+	double us[SLICES], share[SLICES];
+
+	b->kind = kind;
+	load_begin(b, depth);
+	turn(b, b->seconds / SLICES * 3);
+	for (unsigned i = 0; i < SLICES; i++) {
+		us[i] = slice_run(b);
+		share[i] = paired ? bare_slice_run(b, depth) / us[i] : 0;
+	}
+	load_end(b);
 	qsort(us, SLICES, sizeof(*us), double_cmp);
-	return (struct result) { us[SLICES / 2], us[0] };
+	qsort(share, SLICES, sizeof(*share), double_cmp);
+	return (struct result) { us[SLICES / 2], us[0], share[SLICES / 2] };
 }
 
 /* ---- what is measured ---------------------------------------------- */
@@ -199,6 +249,15 @@ static unsigned depth_of(const struct bench *b, const struct kind *kind,
 static bool named(const char *only, const char *name)
 {
 	return !only || strstr(name, only);
+}
+
+/* The whole name of one means that one. */
+static bool kind_named(const struct bench *b, const struct kind *kind)
+{
+	for (unsigned i = 0; b->only_kind && i < array_len(kinds); i++)
+		if (!strcmp(b->only_kind, kinds[i].name))
+			return kind == &kinds[i];
+	return named(b->only_kind, kind->name);
 }
 
 static void drives_open(struct bench *b, unsigned drives, uint64_t bytes)
@@ -219,11 +278,12 @@ static void drives_open(struct bench *b, unsigned drives, uint64_t bytes)
 static void bare_run(struct bench *b, uint64_t bytes)
 {
 	b->vdisk = NULL;
-	b->span = bytes < b->size / b->drives ? bytes : b->size / b->drives;
+	b->span = b->bare_span =
+		bytes < b->size / b->drives ? bytes : b->size / b->drives;
 	for (unsigned i = 0; i <= READ_1M; i++) {
 		const struct kind *k = &kinds[i];
 
-		if (!named(b->only_kind, k->name))
+		if (!kind_named(b, k))
 			continue;
 		b->bare[i] = load_run(b, k, depth_of(b, k, 128));
 		printf("%-11s %-8s %-5s %-7s %-13s %4u %8.1f %8.3f %8.3f\n",
@@ -232,7 +292,6 @@ static void bare_run(struct bench *b, uint64_t bytes)
 		       b->bare[i].best);
 	}
 	b->bare[REWRITE] = b->bare[WRITE_4K];
-	b->bare[READ_NEW] = b->bare[READ_4K];
 }
 
 struct opened {
@@ -309,7 +368,7 @@ static void vdisk_make(struct bench *b, const struct config *c)
 
 static void fill(struct bench *b)
 {
-	static const struct kind seq = { "fill", 0, BLOCK, false, false };
+	static const struct kind seq = { .name = "fill", .len = BLOCK };
 
 	b->kind = &seq;
 	b->at = 0;
@@ -381,7 +440,7 @@ static void row(struct bench *b, const struct config *c, unsigned kind,
 	struct written from, to;
 	struct result r;
 
-	if (!named(b->only_kind, k->name))
+	if (!kind_named(b, k))
 		return;
 	depth = depth_of(b, k, depth);
 	if (k->small_span)
@@ -395,7 +454,9 @@ static void row(struct bench *b, const struct config *c, unsigned kind,
 	       c->log ? codec[c->codec] : "-", c->ratio > 1 ? "2:1" : "random",
 	       k->name, depth, 1e3 / r.us, r.us, r.best);
 	if (b->bare[kind].us > 0)
-		printf(" %5.1f%%", b->bare[kind].us / r.us * 100);
+		r.of_bare = r.of_bare > 0 ? r.of_bare : b->bare[kind].us / r.us;
+	if (r.of_bare > 0)
+		printf(" %5.1f%%", r.of_bare * 100);
 	else
 		printf(" %6s", "-");
 	written_print(&from, &to, c->log);
@@ -413,7 +474,8 @@ static void config_run(struct bench *b, const struct config *c, bool depths)
 	if (!named(b->only_policy, c->policy->name) ||
 	    !named(b->only_layout, c->log ? "log" : "in place") ||
 	    (b->only_codec && strcmp(b->only_codec, codec[c->codec])) ||
-	    (b->compressible && c->ratio <= 1.0))
+	    (b->compressible && c->ratio <= 1.0) ||
+	    (b->random && c->ratio > 1.0))
 		return;
 	if (!c->log)
 		bytes = vdisk_slot_bytes(&s.policy, b->size, s.slots, 0);
@@ -464,9 +526,10 @@ static void usage(void)
 {
 	fputs("usage: bench_vdisk_cpu [-s CPU_SECONDS] [-m MIB] [-p POLICY] "
 	      "[-l LAYOUT]\n"
-	      "                       [-c CODEC] [-w IO] [-d DEPTH] [-z]\n"
+	      "                       [-c CODEC] [-w IO] [-d DEPTH] [-z | -r]\n"
 	      "-m size of the vDisk, of which half is used; -p, -l, -w: only "
-	      "those whose name\nholds this, -z: only compressible data\n",
+	      "those whose name\nholds this, -z, -r: only compressible, only "
+	      "random data\n",
 	      stderr);
 	exit(2);
 }
@@ -482,7 +545,7 @@ int main(int argc, char **argv)
 		return 1;
 	b->seconds = 1.5;
 	b->size = GIB;
-	while ((opt = getopt(argc, argv, "s:m:p:l:c:w:d:z")) != -1) {
+	while ((opt = getopt(argc, argv, "s:m:p:l:c:w:d:zr")) != -1) {
 		switch (opt) {
 		case 's':
 			b->seconds = atof(optarg);
@@ -507,6 +570,9 @@ int main(int argc, char **argv)
 			break;
 		case 'z':
 			b->compressible = true;
+			break;
+		case 'r':
+			b->random = true;
 			break;
 		default:
 			usage();
