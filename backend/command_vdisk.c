@@ -80,8 +80,23 @@ static void created(struct pending *p, const json_t *reply)
 
 static void deleted(struct pending *p, const json_t *reply)
 {
-	if (!reply_failed(p, reply))
+	const json_t *away = json_object_get(reply, "away");
+	const char *drive = json_string_value(json_array_get(away, 0));
+	size_t more = json_array_size(away);
+
+	if (reply_failed(p, reply))
+		return;
+	if (!drive)
 		outcome_say(&p->outcome, "%s deleted", p->name);
+	else if (more == 1)
+		outcome_say(&p->outcome,
+			    "%s deleted; what is on %s goes when that is back",
+			    p->name, drive);
+	else
+		outcome_say(&p->outcome,
+			    "%s deleted; what is on %s and %zu more drive%s "
+			    "goes when they are back",
+			    p->name, drive, more - 1, more > 2 ? "s" : "");
 }
 
 /* ---- changing a policy, and waiting for what it moves -------------------- */

@@ -50,18 +50,58 @@ static void ask_vdisk_create(struct provider *p, const json_t *request,
 	life_create(p, request, life_answer, reply);
 }
 
+/* Drives that have a component of it and are not there. */
+static json_t *drives_away(const struct p_vdisk *v)
+{
+	json_t *list = json_array();
+
+	for (unsigned k = 0; k < v->info.slots; k++) {
+		const struct vdisk_slot *slot = &v->info.slot[k];
+		const struct p_drive *d =
+			drive_find(v->provider, slot->domain, slot->drive);
+
+		if (!d || !drive_is_there(d))
+			json_array_append_new(list, json_sprintf("%s:%s",
+								 slot->domain,
+								 slot->drive));
+	}
+	return list;
+}
+
+struct deleting {
+	struct reply *reply;
+	json_t *away;
+};
+
+static void delete_answer(int rc, const struct err *err, void *arg)
+{
+	struct deleting *x = arg;
+
+	if (rc)
+		reply_err(x->reply, err);
+	else
+		reply_ok_with(x->reply, json_pack("{s:O}", "away", x->away));
+	json_decref(x->away);
+	free(x);
+}
+
 static void ask_vdisk_delete(struct provider *p, const json_t *request,
 			     struct reply *reply)
 {
 	struct p_vdisk *v = asked_vdisk(p, request, reply);
+	struct deleting *x;
 
 	if (!v || refuse_in_run(p, "deleting a vDisk", reply))
 		return;
-	if (v->moving || v->replacing || v->verifying)
+	if (v->moving || v->replacing || v->verifying) {
 		reply_fail(reply, -EBUSY, "vDisk %s is being worked on",
 			   v->name);
-	else
-		life_delete(v, life_answer, reply);
+		return;
+	}
+	x = malloc(sizeof(*x));
+	id_assert(x);
+	*x = (struct deleting) { .reply = reply, .away = drives_away(v) };
+	life_delete(v, delete_answer, x);
 }
 
 static int no_policy(const char *name, struct err *err)

@@ -159,6 +159,7 @@ static void now_open(struct p_vdisk *v, struct bdev *bdev, bool made)
 	v->bdev = bdev;
 	proof_vdisk_open(v, made);
 	v->phase = PV_OPEN;
+	v->failed = false;
 	v->reason[0] = '\0';
 	v->parts = 0;
 	v->told = true;
@@ -184,7 +185,7 @@ static void opened(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	} else {
 		place_drop(v->provider, l->slot, l->slots);
 		v->phase = PV_SHUT;
-		v->told = true;
+		v->told = v->failed = true;
 		snprintf(v->reason, sizeof(v->reason), "%s", err->text);
 	}
 	life_end(l, rc, err);
@@ -347,19 +348,17 @@ static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
 	free(list);
 }
 
-/* Where its members are, for opening it again. */
-static void parts_keep(struct p_vdisk *v)
+/* Those that its labels name. */
+static void parts_of_slots(struct p_vdisk *v)
 {
-	struct provider *p = v->provider;
-
-	v->parts = 0;
 	for (unsigned k = 0; k < v->info.slots; k++) {
 		const struct vdisk_slot *slot = &v->info.slot[k];
 		struct p_drive *d =
 			drive_find(v->provider, slot->domain, slot->drive);
 		struct p_part *part = &v->part[v->parts];
 
-		if (!d)
+		if (!d || v->parts == PARTS_MAX ||
+		    part_known(v, slot->component))
 			continue;
 		part->drive = d;
 		part->epoch = v->info.epoch;
@@ -367,6 +366,15 @@ static void parts_keep(struct p_vdisk *v)
 		       sizeof(part->component));
 		v->parts++;
 	}
+}
+
+/* Where its members are, for opening it again. */
+static void parts_keep(struct p_vdisk *v)
+{
+	struct provider *p = v->provider;
+
+	v->parts = 0;
+	parts_of_slots(v);
 	if (!v->moving && v->info.state != VDISK_MIGRATING)
 		return;
 	for (size_t k = 0; k < p->domains; k++)
@@ -391,7 +399,8 @@ void life_close(struct p_vdisk *v, life_done_fn *done, void *arg)
 	parts_keep(v);
 	v->phase = PV_BUSY;
 	v->told = true;
-	snprintf(v->reason, sizeof(v->reason), "closed");
+	if (!v->failed)
+		snprintf(v->reason, sizeof(v->reason), "closed");
 	waits_leave(v, "was closed");
 	bdev_close(v->top, closed, l);
 	v->bdev = v->top = NULL;
@@ -406,36 +415,75 @@ static void deleted(void *arg)
 	for (size_t k = 0; k < v->parts; k++) {
 		const struct p_part *part = &v->part[k];
 
-		if (!drive_is_there(part->drive))
-			tell_log(p, "warn",
-				 "a component of %s stays on %s:%s, which is "
-				 "not there",
-				 v->name, part->drive->domain->name,
-				 part->drive->name);
-		else
+		if (drive_is_there(part->drive)) {
 			component_remove(part->drive, part->component);
+			continue;
+		}
+		undone_add(p, part->drive, part->component, v->name);
+		tell_log(p, "warn",
+			 "%s:%s is not there: what is on it of %s, which was "
+			 "deleted, is removed when it is back",
+			 part->drive->domain->name, part->drive->name, v->name);
 	}
 	tell_vdisk_gone(p, v->name);
 	p->cluster_told = true;
 	vdisk_remove(v);
-	memory_write(p);
+	memory_write(p); /* without its policy's name */
 	tend_soon(p);
 	l->done(0, NULL, l->arg);
 	free(l);
 }
 
+/* Before anything is gone, so that an end in the middle is no way back. What
+ * cannot be remembered is no harm while all of it is there. */
+static int delete_remember(struct p_vdisk *v, struct err *err)
+{
+	struct provider *p = v->provider;
+	int rc = grave_dig(p, v->info.uuid, v->name);
+
+	if (!rc)
+		rc = memory_write(p);
+	for (unsigned k = 0; rc && k < v->info.slots; k++) {
+		const struct vdisk_slot *slot = &v->info.slot[k];
+		const struct p_drive *d =
+			drive_find(p, slot->domain, slot->drive);
+
+		if (d && drive_is_there(d))
+			continue;
+		if (rc != -ENOMEM)
+			p->graves--;
+		memory_write(p); /* nor shall half of it be */
+		return err_set(err, rc,
+			       "%s stays: %s:%s is not there, and it cannot be "
+			       "kept in mind to delete what is on it later: %s",
+			       v->name, slot->domain, slot->drive,
+			       strerror(-rc));
+	}
+	return 0;
+}
+
 void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg)
 {
-	struct life *l = life_new(v, done, arg);
+	struct life *l;
+	struct err err;
+	int rc;
 
-	if (v->phase == PV_OPEN) {
+	if (v->phase == PV_OPEN)
 		vdisk_info(v->bdev, &v->info);
+	rc = delete_remember(v, &err);
+	if (rc) {
+		done(rc, &err, arg);
+		return;
+	}
+	l = life_new(v, done, arg);
+	if (v->phase == PV_OPEN) {
 		parts_keep(v);
 		v->phase = PV_BUSY;
 		bdev_close(v->top, deleted, l);
 		v->bdev = v->top = NULL;
 		return;
 	}
+	parts_of_slots(v);
 	v->phase = PV_BUSY;
 	deleted(l);
 }

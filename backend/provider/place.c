@@ -102,7 +102,8 @@ void place_drop(struct provider *p, const struct vdisk_slot *slot,
 	}
 }
 
-static void undone_add(struct provider *p, const struct vdisk_slot *slot)
+void undone_add(struct provider *p, struct p_drive *d, const char *component,
+		const char *of)
 {
 	struct p_undone *more =
 		realloc(p->undone, (p->undones + 1) * sizeof(*more));
@@ -111,8 +112,10 @@ static void undone_add(struct provider *p, const struct vdisk_slot *slot)
 		return; /* it stays until the next opening */
 	p->undone = more;
 	more += p->undones++;
-	more->drive = drive_find(p, slot->domain, slot->drive);
-	memcpy(more->component, slot->component, sizeof(more->component));
+	more->drive = d;
+	snprintf(more->component, sizeof(more->component), "%s", component);
+	snprintf(more->of, sizeof(more->of), "%s", of);
+	p->tidy = true;
 }
 
 /* They close as the reactor turns; then they are tidied away. */
@@ -121,8 +124,8 @@ void place_undo(struct provider *p, const struct vdisk_slot *slot,
 {
 	place_drop(p, slot, slots);
 	for (unsigned k = 0; k < slots; k++)
-		undone_add(p, &slot[k]);
-	p->tidy = true;
+		undone_add(p, drive_find(p, slot[k].domain, slot[k].drive),
+			   slot[k].component, "");
 }
 
 /* Domains with a drive that has so much left, of those no slot is in. */

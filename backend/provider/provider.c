@@ -31,6 +31,7 @@ static void provider_free(struct provider *p)
 	free(p->domain);
 	free(p->policy);
 	free(p->undone);
+	free(p->grave);
 	json_decref(p->doc_vdisks);
 	free(p);
 }
@@ -199,7 +200,6 @@ static void scanned(void *arg)
 		open_end(p, rc, &err);
 		return;
 	}
-	memory_read(p);
 	memory_vdisks(p);
 	p->drive_serial = 1;
 	open_next(p);
@@ -248,6 +248,8 @@ void provider_open(struct provider *p,
 	p->opening = true;
 	p->opened = done;
 	p->opened_arg = arg;
+	memory_read(p);
+	memory_graves(p);
 	scan_start(p, scanned, p);
 }
 

@@ -8,7 +8,8 @@
  *   place.c    chooses drives for components
  *   life.c     a vDisk is opened, created, deleted, closed
  *   tend.c     what is done by itself: rebuild, migration, reopening, tidying
- *   policy.c   named policies and the memory of them
+ *   policy.c   named policies
+ *   memory.c   what is remembered beside the labels
  *   fault.c    what is done to drives, domains and links
  *   tell.c     events
  *   ask.c      requests
@@ -75,10 +76,18 @@ struct p_part {
 	uint64_t epoch;
 };
 
-/* A component made for nothing, to be deleted once it is closed. */
+/* A component that nobody needs, to be deleted once it is closed and its drive
+ * is there: made for nothing, or of a vDisk that was deleted. */
 struct p_undone {
 	struct p_drive *drive;
 	char component[64];
+	char of[VDISK_NAME]; /* deleted; "": none */
+};
+
+/* A vDisk that was deleted. */
+struct p_grave {
+	uint8_t uuid[16];
+	char name[VDISK_NAME];
 };
 
 enum p_phase {
@@ -99,8 +108,9 @@ struct p_vdisk {
 	char name[VDISK_NAME];
 	char policy[64]; /* "" : of its own */
 	enum p_phase phase;
-	struct bdev *bdev;      /* PV_OPEN */
-	struct bdev *top;       /* for load, and to close: over it, or it */
+	struct bdev *bdev; /* PV_OPEN */
+	struct bdev *top;  /* for load, and to close: over it, or it */
+	bool failed;       /* not open for want of members, not on purpose */
 	struct vdisk_info info; /* the newest known */
 	char reason[512];
 	bool told; /* an event is due */
@@ -150,6 +160,8 @@ struct provider {
 	bool tidy;         /* components may be left over */
 	struct p_undone *undone;
 	size_t undones;
+	struct p_grave *grave;
+	size_t graves;
 	unsigned drive_serial; /* grows when a drive comes back */
 	unsigned naming;       /* of new components */
 	struct timer tend, usage, shut;
@@ -219,6 +231,9 @@ void place_drop(struct provider *p, const struct vdisk_slot *slot,
 /* And has the components deleted, soon. */
 void place_undo(struct provider *p, const struct vdisk_slot *slot,
 		unsigned slots);
+/* Has a component deleted once that can be; of: the vDisk that was. */
+void undone_add(struct provider *p, struct p_drive *d, const char *component,
+		const char *of);
 /* A drive for member `index` of a vDisk whose own is gone: in a domain no
  * other member is in. -ENOSPC with the reason. */
 int place_spare(struct provider *p, const struct vdisk_info *info,
@@ -265,11 +280,18 @@ int policy_fit(const struct provider *p, const struct vdisk_policy *policy,
 bool policy_same(const struct vdisk_policy *a, const struct vdisk_policy *b);
 /* A vDisk just opened, whose policy is not the one it has by name, migrates. */
 void policy_intend(struct p_vdisk *v);
-/* What was set and given in earlier lives of this cluster. */
+unsigned policy_ftt(const struct vdisk_policy *policy);
+
+/* ---- memory.c ----------------------------------------------------------- */
+/* What was set, given and deleted in earlier lives of this cluster. */
 void memory_read(struct provider *p);
 void memory_vdisks(struct provider *p);
-void memory_write(struct provider *p);
-unsigned policy_ftt(const struct vdisk_policy *policy);
+void memory_graves(struct provider *p);
+/* Durably; on failure the log says so, too. */
+int memory_write(struct provider *p);
+/* A vDisk that was deleted: its components are deleted where they turn up. */
+int grave_dig(struct provider *p, const uint8_t uuid[16], const char *name);
+bool grave_has(const struct provider *p, const uint8_t uuid[16]);
 
 /* ---- tell.c ------------------------------------------------------------- */
 void tell_cluster(struct provider *p);

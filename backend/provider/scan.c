@@ -19,6 +19,7 @@ struct scan {
 	void (*done)(void *arg);
 	void *arg;
 	unsigned waited_ms;
+	json_t *said; /* what the log shall say of components: texts */
 };
 
 /* An agent that was killed is gone before the kernel has ended what it had in
@@ -136,24 +137,51 @@ static int component_open(struct scan *s, struct drive *drive, const char *id,
 	return rc;
 }
 
+/* The tale is told when the thread is over. */
+static void component_bury(struct scan *s, const struct p_drive *d,
+			   struct drive *drive, const char *id,
+			   const char *vdisk)
+{
+	struct err err = { 0 };
+	const int rc = drive_component_delete(drive, id, &err);
+
+	json_array_append_new(
+		s->said,
+		json_sprintf(
+			"%s:%s: a component of %s, which was deleted, %s%s",
+			d->domain->name, d->name, vdisk,
+			rc ? "cannot be removed: " : "is removed",
+			rc ? err.text : ""));
+}
+
 static void component_look(struct scan *s, struct p_drive *d,
 			   struct drive *drive,
 			   const struct drive_component *component)
 {
 	const char *id = component->id;
 	struct vdisk_label_facts facts;
+	struct err err = { 0 };
 	struct bdev *bdev;
 	struct p_vdisk *v;
 	int rc;
 
 	if (component_open(s, drive, id, &bdev))
 		return;
-	rc = vdisk_label_probe(bdev, &facts, NULL);
+	rc = vdisk_label_probe(bdev, &facts, &err);
 	bdev_close_sync(bdev);
 	if (rc == -ENOENT) /* its making was cut short: nothing is on it */
 		drive_component_delete(drive, id, NULL);
+	else if (rc)
+		json_array_append_new(
+			s->said,
+			json_sprintf("%s:%s: component %s is of no use: %s",
+				     d->domain->name, d->name, id, err.text));
 	if (rc || strcmp(facts.cluster, s->provider->name) != 0)
 		return;
+	if (grave_has(s->provider, facts.uuid)) {
+		component_bury(s, d, drive, id, facts.name);
+		return;
+	}
 	v = vdisk_of(s->provider, &facts);
 	if (!v || v->parts == PARTS_MAX)
 		return;
@@ -302,7 +330,12 @@ static void scan_work(void *arg)
 static void scan_done(void *arg)
 {
 	struct scan *s = arg;
+	const json_t *text;
+	size_t k;
 
+	json_array_foreach(s->said, k, text)
+		tell_log(s->provider, "warn", "%s", json_string_value(text));
+	json_decref(s->said);
 	s->done(s->arg);
 	free(s);
 }
@@ -312,6 +345,8 @@ void scan_start(struct provider *p, void (*done)(void *arg), void *arg)
 	struct scan *s = calloc(1, sizeof(*s));
 
 	id_assert(s);
-	*s = (struct scan) { .provider = p, .done = done, .arg = arg };
+	*s = (struct scan) {
+		.provider = p, .done = done, .arg = arg, .said = json_array()
+	};
 	chores_start(p->host.chores, scan_work, scan_done, s);
 }

@@ -14,7 +14,7 @@ static void emit(struct provider *p, const char *e, json_t *body)
 
 static void text_add(json_t *to, const char *name, const char *text)
 {
-	char clean[256];
+	char clean[448];
 
 	event_text(clean, sizeof(clean), text);
 	if (*clean)
@@ -99,6 +99,7 @@ void tell_policy(struct provider *p, const struct p_policy *policy)
 const char *vdisk_state_word(const struct p_vdisk *v)
 {
 	return v->phase == PV_OPEN ? vdisk_state_name(v->info.state)
+	       : v->failed         ? vdisk_state_name(VDISK_FAILED)
 				   : "offline";
 }
 
@@ -167,7 +168,10 @@ static void reason_add(json_t *j, const struct p_vdisk *v)
 		text_add(j, "reason", v->reason);
 		return;
 	}
-	for (unsigned k = 0; k < info->slots && at < sizeof(text); k++) {
+	/* where it has failed, the engine's says what to do */
+	for (unsigned k = 0; k < info->slots && at < sizeof(text) &&
+			     info->state != VDISK_FAILED;
+	     k++) {
 		const struct vdisk_slot *slot = &info->slot[k];
 		const struct p_drive *d =
 			drive_find(v->provider, slot->domain, slot->drive);

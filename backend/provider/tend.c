@@ -252,6 +252,14 @@ static void shut_again(int rc, const struct err *err, void *arg)
 	(void)arg;
 }
 
+/* Closed to be opened again, for a reason that is told meanwhile. */
+static void shut_failed(struct p_vdisk *v, const char *reason)
+{
+	v->failed = true;
+	snprintf(v->reason, sizeof(v->reason), "%s", reason);
+	life_close(v, shut_again, v);
+}
+
 /* A vDisk that has failed is opened anew from its labels, once a drive is back
  * or after a while, as a full one may have room again; not under a run, which
  * still holds it. */
@@ -263,13 +271,13 @@ static void reopen_tend(struct p_vdisk *v, uint64_t now)
 
 	if (v->phase == PV_OPEN && !held && is_cut_off(v)) {
 		/* the attempt to open it says what it lacks */
-		life_close(v, shut_again, v);
+		shut_failed(v, "more drives are away than it tolerates");
 		v->shut_serial = 0;
 	} else if (v->phase == PV_OPEN && !held &&
 		   v->info.state == VDISK_FAILED &&
 		   (v->shut_serial != p->drive_serial ||
 		    now >= v->shut_ns + AGAIN_NS))
-		life_close(v, shut_again, v);
+		shut_failed(v, v->info.reason);
 	else if (v->phase == PV_SHUT && v->parts &&
 		 v->shut_serial != p->drive_serial)
 		life_open(v, reopened, v);
@@ -306,13 +314,46 @@ static bool settled(const struct p_vdisk *v)
 		v->info.state == VDISK_REBUILDING);
 }
 
-static bool is_left_over(const struct provider *p, const struct p_drive *d,
-			 const char *component)
+static const struct p_undone *undone_find(const struct provider *p,
+					  const struct p_drive *d,
+					  const char *component)
 {
 	for (size_t k = 0; k < p->undones; k++)
 		if (p->undone[k].drive == d &&
 		    !strcmp(p->undone[k].component, component))
-			return true;
+			return &p->undone[k];
+	return NULL;
+}
+
+/* What was to be undone of a drive is: it has no more of it. */
+static void undone_forget(struct provider *p, const struct p_drive *d)
+{
+	size_t left = 0;
+
+	for (size_t k = 0; k < p->undones; k++)
+		if (p->undone[k].drive != d)
+			p->undone[left++] = p->undone[k];
+	p->undones = left;
+}
+
+static void left_over_remove(struct provider *p, struct p_drive *d,
+			     const char *component)
+{
+	const struct p_undone *u = undone_find(p, d, component);
+
+	component_remove(d, component);
+	if (u && *u->of)
+		tell_log(p, "info",
+			 "%s:%s is back: a component of %s, which was deleted, "
+			 "is removed",
+			 d->domain->name, d->name, u->of);
+}
+
+static bool is_left_over(const struct provider *p, const struct p_drive *d,
+			 const char *component)
+{
+	if (undone_find(p, d, component))
+		return true;
 	for (const struct p_vdisk *v = p->vdisks; v; v = v->next) {
 		if (!component_of(component, v->name))
 			continue;
@@ -336,9 +377,11 @@ static bool drive_tidy(struct provider *p, struct p_drive *d)
 		if (hub_has(&d->hub, list[k].id))
 			again = true;
 		else
-			component_remove(d, list[k].id);
+			left_over_remove(p, d, list[k].id);
 	}
 	free(list);
+	if (!again)
+		undone_forget(p, d);
 	return again;
 }
 
@@ -354,8 +397,6 @@ static void tidy(struct provider *p)
 			if (drive_tidy(p, &p->domain[k].drive[d]))
 				again = true;
 	p->tidy = again;
-	if (!again)
-		p->undones = 0;
 	p->cluster_told = true;
 }
 

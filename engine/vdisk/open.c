@@ -235,7 +235,7 @@ static void missing_list(struct opener *op, const struct label *label,
 	for (unsigned i = 0; i < label->slots && at + 1 < len; i++)
 		if (!member_component(op, label, i))
 			at += (size_t)snprintf(buf + at, len - at,
-					       "%s%.31s/%.31s", at ? ", " : "",
+					       "%s%.31s:%.31s", at ? ", " : "",
 					       label->member[i].domain,
 					       label->member[i].drive);
 }

@@ -17,6 +17,8 @@
 
 #include "backend/event.h"
 
+#define LOG_MIB 512 /* of files that are mostly holes */
+
 static int64_t now_ms(void)
 {
 	struct timespec ts;
@@ -26,6 +28,13 @@ static int64_t now_ms(void)
 }
 
 /* ---- the lab ------------------------------------------------------------ */
+
+const char *lab_layout = "inplace";
+
+bool lab_is_log(void)
+{
+	return !strcmp(lab_layout, "log");
+}
 
 void lab_open(struct lab *lab)
 {
@@ -105,8 +114,16 @@ int lab_setup(void **state)
 {
 	struct lab *lab = calloc(1, sizeof(*lab));
 
+	lab_layout = "inplace";
 	lab_open(lab);
 	*state = lab;
+	return 0;
+}
+
+int lab_setup_log(void **state)
+{
+	lab_setup(state);
+	lab_layout = "log";
 	return 0;
 }
 
@@ -133,6 +150,8 @@ json_t *lab_cluster(const struct lab *lab, int domains, int mib)
 	json_t *list = json_array();
 	char name[16], path[128];
 
+	if (lab_is_log() && mib < LOG_MIB)
+		mib = LOG_MIB;
 	for (int k = 1; k <= domains; k++) {
 		json_t *drives = json_array();
 
@@ -396,6 +415,15 @@ bool run_is_over(struct hears *h)
 	       hears_find(h, "run_state", "state", "failed") ||
 	       hears_find(h, "run_state", "state", "stopped") ||
 	       h->state == LINK_DOWN;
+}
+
+void lab_fill(struct hears *h, const char *vdisk)
+{
+	hears_ask_ok(h, "run_start",
+		     json_pack("{s:o, s:s}", "plan", lab_plan(vdisk, 0, 0),
+			       "run", "fill"));
+	assert_true(hears_until(h, run_is_over, 60));
+	assert_non_null(hears_find(h, "run_state", "state", "done"));
 }
 
 bool link_is_down(struct hears *h)

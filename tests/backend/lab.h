@@ -10,6 +10,11 @@
 
 #include "backend/cluster/link.h"
 
+/* That of the vDisks of a test that is run once for each: "inplace", "log". */
+extern const char *lab_layout;
+bool lab_is_log(void);
+
+struct hears;
 struct lab {
 	char dir[64], state[80];
 	char program[256];
@@ -19,13 +24,24 @@ void lab_open(struct lab *lab);
 void lab_close(struct lab *lab);
 /* For cmocka: a lab in *state, opened before a test and closed after it. */
 int lab_setup(void **state);
+int lab_setup_log(void **state);
 int lab_teardown(void **state);
 /* Starts the daemon with these options; its process id. */
 pid_t lab_daemon(struct lab *lab, const char *options);
 /* That of the daemon that holds the lock; 0: none. */
 pid_t lab_pid(const struct lab *lab);
-/* The cluster document: `domains` of two drives of `mib` each. */
+/* For cmocka: a test in one layout, and in each of them. */
+#define LAB_TEST(t) cmocka_unit_test_setup_teardown(t, lab_setup, lab_teardown)
+#define LAB_TEST_BOTH(t)                                        \
+	{ #t " inplace", t, lab_setup, lab_teardown, NULL },    \
+	{                                                       \
+#t " log", t, lab_setup_log, lab_teardown, NULL \
+	}
+/* The cluster document: `domains` of two drives of `mib` each, or what the log
+ * layout takes for the same. */
 json_t *lab_cluster(const struct lab *lab, int domains, int mib);
+/* Writes all of a vDisk, by a run of its own. */
+void lab_fill(struct hears *h, const char *vdisk);
 /* points of length_ms on a vDisk, after a prefill; intervals of 100 ms */
 json_t *lab_plan(const char *vdisk, int points, int length_ms);
 

@@ -55,9 +55,9 @@ static bool log_hurt(struct hears *h)
 	       !strcmp(word(h, "log1", "state"), "rebuilding");
 }
 
-static bool log_offline(struct hears *h)
+static bool log_failed(struct hears *h)
 {
-	return !strcmp(word(h, "log1", "state"), "offline");
+	return !strcmp(word(h, "log1", "state"), "failed");
 }
 
 static void quit(struct hears *h)
@@ -264,7 +264,7 @@ static void test_drives(void **state)
 	/* more than it may lose, and an agent that ends meanwhile */
 	for (size_t k = 0; k < 3; k++)
 		member_fault(&h, k, "offline");
-	assert_true(hears_until(&h, log_offline, 20));
+	assert_true(hears_until(&h, log_failed, 20));
 	for (size_t k = 0; k < 3; k++)
 		member_fault(&h, k, "online");
 	assert_true(hears_until(&h, both_healthy, 30));

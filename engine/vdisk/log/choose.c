@@ -216,10 +216,10 @@ static void missing_list(const struct choose *x, char *buf, size_t len)
 	snprintf(buf, len, "more of what holds its metadata");
 	for (unsigned i = 0; i < x->content.comps && at + 1 < len; i++)
 		if (x->member[i].component < 0)
-			at += (size_t)snprintf(buf + at, len - at,
-					       "%s%.31s (%s)", at ? ", " : "",
-					       x->content.seat[i].domain,
-					       x->member[i].note);
+			at += (size_t)snprintf(
+				buf + at, len - at, "%s%.31s:%.31s (%s)",
+				at ? ", " : "", x->content.seat[i].domain,
+				x->content.seat[i].drive, x->member[i].note);
 }
 
 static int too_few(const struct choose *x, struct err *err)
