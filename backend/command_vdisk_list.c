@@ -29,7 +29,7 @@ static json_t *log_json(const struct m_vdisk *v)
 	model_amp(&l->written, &amp);
 	return json_pack(
 		"{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
-		"s:{s:o,s:o,s:o,s:o,s:o,s:o,s:o}}",
+		"s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o,s:o}}",
 		"blocks_mapped", int_or_null(l->blocks_mapped), "stored_bytes",
 		int_or_null(l->stored_bytes), "space_bytes",
 		int_or_null(l->space_bytes), "memory_bytes",
@@ -39,7 +39,9 @@ static json_t *log_json(const struct m_vdisk *v)
 		number_or_null(l->log_fill), "compliance",
 		number_or_null(l->compliance), "blocks_lost",
 		int_or_null(l->blocks_lost), "reads_repaired",
-		int_or_null(l->reads_repaired), "write_amplification", "all",
+		int_or_null(l->reads_repaired), "replayed",
+		int_or_null(l->replayed), "opening_us",
+		int_or_null(l->opening_us), "write_amplification", "all",
 		number_or_null(amp.all), "log", number_or_null(amp.log),
 		"destage", number_or_null(amp.destage), "bypass",
 		number_or_null(amp.bypass), "clean", number_or_null(amp.clean),
@@ -188,11 +190,18 @@ static void log_amp(struct text *text, const struct m_vdisk_log *l)
 static void log_lines(struct text *text, const struct m_vdisk *v)
 {
 	const struct m_vdisk_log *l = &v->log;
+	char buf[24];
 
 	if (l->t_us < 0)
 		return;
 	log_space(text, v);
 	log_amp(text, l);
+	if (l->opening_us > 0)
+		text_add(text,
+			 "  opened in %s, %lld records of its log replayed\n",
+			 units_seconds_text((double)l->opening_us / 1e6, buf,
+					    sizeof(buf)),
+			 (long long)(l->replayed < 0 ? 0 : l->replayed));
 	if (l->blocks_lost > 0)
 		text_add(text,
 			 "  LOST: %lld blocks of 4 KiB; reads of them fail\n",

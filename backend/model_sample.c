@@ -145,6 +145,18 @@ static bool hist_fits(const struct hist *into, const struct hist *from)
 	       into->count <= INT64_MAX - from->count;
 }
 
+/*
+ * What a step has left when it ends, over milliseconds: a rate of it says
+ * nothing, and would stand on the screen as what goes through now.
+ */
+static bool is_slice(const struct m_run *run, const struct sample *sa)
+{
+	const json_int_t interval_ms =
+		json_integer_value(json_object_get(run->plan, "interval_ms"));
+
+	return sa->len_us / 500 < interval_ms;
+}
+
 static void strip_add(struct m_state *s, const struct sample *sa, size_t run,
 		      int64_t end_t_us)
 {
@@ -277,7 +289,8 @@ int model_on_sample(struct m_state *s, const struct event_head *head,
 		end_t_us = p->begun_t_us + end_us;
 	if (p)
 		rc = point_add(s, p, &sa, end_t_us);
-	strip_add(s, &sa, (size_t)(run - s->pub.run), end_t_us);
+	if (!is_slice(run, &sa))
+		strip_add(s, &sa, (size_t)(run - s->pub.run), end_t_us);
 	own = model_run_own(s, run);
 	if (p)
 		end_us -= p->held_us;

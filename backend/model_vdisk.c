@@ -183,6 +183,19 @@ static void span_turn(struct m_vdisk *v, int64_t t_us)
 	memcpy(last->state, v->state, sizeof(last->state));
 }
 
+/* A new vDisk's place: by name, whatever order they were told of in. */
+static struct m_vdisk *place_make(struct model *m, const char *name)
+{
+	size_t at = m->vdisks;
+
+	while (at && strverscmp(m->vdisk[at - 1].name, name) > 0)
+		at--;
+	memmove(m->vdisk + at + 1, m->vdisk + at,
+		(m->vdisks - at) * sizeof(*m->vdisk));
+	m->vdisks++;
+	return &m->vdisk[at];
+}
+
 int model_on_vdisk(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
@@ -202,7 +215,7 @@ int model_on_vdisk(struct m_state *s, const struct event_head *head,
 				      MODEL_VDISKS_MAX);
 		if (model_grow(&m->vdisk, m->vdisks, sizeof(v)))
 			return -ENOMEM;
-		at = &m->vdisk[m->vdisks++];
+		at = place_make(m, v.name);
 		figures_clear(&v.log);
 	}
 	span_turn(&v, head->t_us);

@@ -10,6 +10,7 @@
 #include "tui/page.h"
 #include "tui/screen/form.h"
 #include "tui/screen/screen.h"
+#include "tui/screen/run_parts.h"
 
 #define WORDS_MAX 6
 
@@ -204,6 +205,21 @@ static int do_guide(struct ui *ui, const struct scene *scene, const char *word)
 	return 0;
 }
 
+/* On where there is nothing to show, it says so and stays off. */
+static int do_figures(struct ui *ui, const struct scene *scene,
+		      const char *word)
+{
+	if (switch_set(&ui->figures, word, "on", "off"))
+		return -EINVAL;
+	if (!ui->figures || run_figures(scene, ui_run(ui, scene)))
+		return 0;
+	ui->figures = false;
+	ui_say(ui, scene, 1,
+	       "no figures over time here: a vDisk of the log layout has them, "
+	       "one in place has none");
+	return 0;
+}
+
 static int do_switch(struct ui *ui, const char *name, const char *word)
 {
 	int rc = -ENOENT;
@@ -216,8 +232,6 @@ static int do_switch(struct ui *ui, const char *name, const char *word)
 		rc = switch_set(&ui->share, word, "share", "iops");
 	else if (!strcmp(name, "marks"))
 		rc = switch_set(&ui->marks, word, "on", "off");
-	else if (!strcmp(name, "figures"))
-		rc = switch_set(&ui->figures, word, "on", "off");
 	else if (!strcmp(name, "intervals"))
 		rc = switch_set(&ui->intervals, word, "on", "off");
 	else if (!strcmp(name, "mouse"))
@@ -291,6 +305,8 @@ static int dispatch(struct ui *ui, const struct scene *scene, char **word,
 		ui->want_suspend = true;
 		return 0;
 	}
+	if (!strcmp(word[0], "figures"))
+		return do_figures(ui, scene, word[1]);
 	return do_switch(ui, word[0], word[1]);
 }
 

@@ -32,7 +32,7 @@ struct p_vdisk *vdisk_find(const struct provider *p, const char *name)
 	return v;
 }
 
-/* At the end, so that they stand in the order they came. */
+/* By name, so that they stand in the same order after each opening. */
 struct p_vdisk *vdisk_add(struct provider *p, const char *name)
 {
 	struct p_vdisk **at = &p->vdisks, *v = calloc(1, sizeof(*v));
@@ -41,8 +41,9 @@ struct p_vdisk *vdisk_add(struct provider *p, const char *name)
 		return NULL;
 	v->provider = p;
 	snprintf(v->name, sizeof(v->name), "%s", name);
-	while (*at)
+	while (*at && strverscmp((*at)->name, name) <= 0)
 		at = &(*at)->next;
+	v->next = *at;
 	*at = v;
 	return v;
 }

@@ -129,9 +129,8 @@ static json_t *graves_json(const struct provider *p)
 
 		for (unsigned b = 0; b < 16; b++)
 			sprintf(text + 2 * b, "%02x", g->uuid[b]);
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s}", "uuid", text,
-						"name", g->name));
+		json_array_append_new(list, json_pack("{s:s, s:s}", "uuid",
+						      text, "name", g->name));
 	}
 	return list;
 }
@@ -155,7 +154,8 @@ void memory_graves(struct provider *p)
 	json_decref(memory);
 }
 
-/* ---- the file, written ---------------------------------------------------- */
+/* ---- the file, written ----------------------------------------------------
+ */
 
 static json_t *memory_json(const struct provider *p)
 {

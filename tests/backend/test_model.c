@@ -388,6 +388,62 @@ static void strip_adds_up(void **state)
 	model_free(m);
 }
 
+/* What is left of a step when it ends is counted, and no rate of the screen. */
+static void strip_leaves_slices(void **state)
+{
+	const struct m_run *run;
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	apply(m,
+	      "'e':'run','run':'r','title':'T','plan':{'interval_ms':500,"
+	      "'series':[{'name':'A'}],'phases':[{'kind':'point','series':0,"
+	      "'length_us':4000000}]}",
+	      &err);
+	apply(m,
+	      "'e':'phase','run':'r','phase':0,'kind':'point','series':0,"
+	      "'point':0,'length_us':4000000",
+	      &err);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			apply(m,
+			      i ? "'e':'sample','run':'r','phase':0,'series':0,"
+				  "'from_us':500000,'len_us':6000,'read':{"
+				  "'ops':2,'bytes':8192,'svc':" HIST "}"
+				: "'e':'sample','run':'r','phase':0,'series':0,"
+				  "'from_us':0,'len_us':500000,'read':{"
+				  "'ops':2,'bytes':8192,'svc':" HIST "}",
+			      &err),
+			0);
+	assert_int_equal(m->strips, 1);
+	assert_true(m->strip[0].iops == 4);
+	run = model_run(m);
+	assert_int_equal(run->series[0].point[0].read.ops, 4);
+	model_free(m);
+}
+
+/* By name, in whatever order they are told of. */
+static void vdisks_in_order(void **state)
+{
+	static const char *const told[] = { "db10", "db2", "a", "db1" };
+	static const char *const want[] = { "a", "db1", "db2", "db10" };
+	struct model *m;
+	char text[80];
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	for (size_t k = 0; k < array_len(told); k++) {
+		snprintf(text, sizeof(text),
+			 "'e':'vdisk','name':'%s','state':'healthy'", told[k]);
+		assert_int_equal(apply(m, text, NULL), 0);
+	}
+	for (size_t k = 0; k < array_len(want); k++)
+		assert_string_equal(m->vdisk[k].name, want[k]);
+	model_free(m);
+}
+
 #define USAGE(busy, steal)                                                    \
 	"'e':'usage','len_us':1000000,'cpu_busy':" busy ",'cpu_steal':" steal \
 	",'links':[],'drives':[]"
@@ -533,6 +589,8 @@ int main(void)
 		cmocka_unit_test(wrong_shapes),
 		cmocka_unit_test(wrong_order),
 		cmocka_unit_test(strip_adds_up),
+		cmocka_unit_test(strip_leaves_slices),
+		cmocka_unit_test(vdisks_in_order),
 		cmocka_unit_test(host_full),
 		cmocka_unit_test(time_left),
 		cmocka_unit_test(pause_takes_no_time),

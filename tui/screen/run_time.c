@@ -223,12 +223,13 @@ static void table_row(struct canvas *c, struct rect r, int y, size_t index,
 	if (curve_of_series(s, &curve))
 		return;
 	curve_summary(&curve, 1000, &sum);
-	canvas_right(c, r.x + 24, y, ROLE_TEXT, fmt_k(a, sum.peak_iops));
+	fmt_k(a, sum.peak_iops);
+	canvas_right(c, r.x + 26, y, ROLE_TEXT, a);
 	if (sum.peak_open) /* was never asked for all it can do */
-		canvas_text(c, r.x + 18, y, ROLE_DIM, ">");
-	canvas_right(c, r.x + 30, y, ROLE_TEXT, fmt_ms(a, sum.peak_latency_us));
-	canvas_right(c, r.x + 38, y, ROLE_TEXT, fmt_k(a, sum.at_70.iops));
-	canvas_right(c, r.x + 45, y, ROLE_TEXT,
+		canvas_text(c, r.x + 25 - (int)strlen(a), y, ROLE_DIM, ">");
+	canvas_right(c, r.x + 32, y, ROLE_TEXT, fmt_ms(a, sum.peak_latency_us));
+	canvas_right(c, r.x + 40, y, ROLE_TEXT, fmt_k(a, sum.at_70.iops));
+	canvas_right(c, r.x + 46, y, ROLE_TEXT,
 		     fmt_ms(a, sum.at_70.latency_us));
 	canvas_right(c, r.x + 54, y, ROLE_TEXT, fmt_k(a, sum.under.iops));
 	curve_fini(&curve);
@@ -246,10 +247,10 @@ void run_table_draw(struct ui *ui, const struct scene *scene, struct canvas *c,
 	r.w--;
 	r = canvas_head(c, r, "series so far");
 	canvas_right(c, r.x + 18, r.y, ROLE_DIM, "drives");
-	canvas_right(c, r.x + 24, r.y, ROLE_DIM, "peak");
-	canvas_right(c, r.x + 30, r.y, ROLE_DIM, "ms");
-	canvas_right(c, r.x + 38, r.y, ROLE_DIM, "at 70 %");
-	canvas_right(c, r.x + 45, r.y, ROLE_DIM, "ms");
+	canvas_right(c, r.x + 26, r.y, ROLE_DIM, "peak");
+	canvas_right(c, r.x + 32, r.y, ROLE_DIM, "ms");
+	canvas_right(c, r.x + 40, r.y, ROLE_DIM, "at 70 %");
+	canvas_right(c, r.x + 46, r.y, ROLE_DIM, "ms");
 	canvas_right(c, r.x + 54, r.y, ROLE_DIM, "< 1 ms");
 	for (size_t i = 0; i < run->series_count && (int)i + 1 < r.h; i++)
 		table_row(c, r, r.y + 1 + (int)i, i, &run->series[i]);

@@ -40,8 +40,17 @@ void vdisk_now(const struct m_vdisk *v, int64_t now_us, struct vdisk_now *now)
 	model_amp(&w, &now->amp);
 	if (isfinite(now->amp.all))
 		return;
+	now->unasked = seconds > 0 && w.clean + w.rebuild > 0;
 	now->since_open = true;
 	model_amp(&v->log.written, &now->amp);
+}
+
+char *vdisk_amp_text(char *buf, const struct vdisk_now *now)
+{
+	if (isfinite(now->amp.all) || !now->unasked)
+		return fmt_3(buf, now->amp.all);
+	snprintf(buf, FMT_MAX, "inf");
+	return buf;
 }
 
 /* ---- lines --------------------------------------------------------------- */
@@ -312,13 +321,14 @@ static void draw_amp(struct lines *l, const struct m_vdisk *v)
 	x = line_begin(l, "write amp");
 	x += 1 +
 	     canvas_text(l->c, x + 1, l->r.y + l->y, ROLE_TEXT | STYLE_BOLD,
-			 fmt_3(a, now.amp.all)) +
+			 vdisk_amp_text(a, &now)) +
 	     2;
 	amp_bar(l->c, x, l->r.y + l->y, w > 60 ? 60 : w, &now.amp);
 	canvas_text(l->c, x + (w > 60 ? 60 : w) + 2, l->r.y + l->y++, ROLE_DIM,
-		    !isfinite(now.amp.all) ? "nothing written"
-		    : now.since_open       ? "since opened"
-					   : "in 10 s");
+		    !isfinite(now.amp.all)
+			    ? now.unasked ? "no user writes" : "nothing written"
+		    : now.since_open ? "since opened"
+				     : "in 10 s");
 	if (!more(l))
 		return;
 	draw_causes(l, &now.amp);

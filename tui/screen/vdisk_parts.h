@@ -11,10 +11,14 @@
 struct vdisk_now {
 	struct m_amp amp;
 	bool since_open;           /* amp: not of the last seconds */
+	bool unasked;              /* drives are written to for no user: a
+				      rebuild, cleaning; there is no ratio */
 	double clean_s, rebuild_s; /* bytes a second, of the last seconds;
 				      NAN not known */
 };
 void vdisk_now(const struct m_vdisk *v, int64_t now_us, struct vdisk_now *now);
+/* Write amplification; "inf" where drives are written to for no user. */
+char *vdisk_amp_text(char *buf, const struct vdisk_now *now);
 bool vdisk_is_log(const struct m_vdisk *v);
 /* Rebuilding or migrating. */
 bool vdisk_moving(const struct m_vdisk *v);

@@ -106,12 +106,12 @@ static double share_used(const struct m_vdisk *v)
 }
 
 /* W: of the log layout counted; in place it has none, I/Os bind it. */
-static double amp_of(const struct m_vdisk *v, int64_t now_us)
+static char *amp_text(char *buf, const struct m_vdisk *v, int64_t now_us)
 {
 	struct vdisk_now now;
 
 	vdisk_now(v, now_us, &now);
-	return now.amp.all;
+	return vdisk_amp_text(buf, &now);
 }
 
 static void line_wide(struct ui *ui, const struct scene *scene,
@@ -134,7 +134,7 @@ static void line_wide(struct ui *ui, const struct scene *scene,
 		     fmt_pct(a, v->log.free_share));
 	canvas_right(c, r.x + 105, r.y, ROLE_TEXT, fmt_3(a, v->log.ratio));
 	canvas_right(c, r.x + 110, r.y, ROLE_TEXT,
-		     fmt_3(a, amp_of(v, scene->now_us)));
+		     amp_text(a, v, scene->now_us));
 	canvas_right(c, r.x + 119, r.y, ROLE_TEXT,
 		     fmt_ms(a, p99_us(ui, scene->model, v)));
 	if (r.w < WIDEST)
@@ -177,7 +177,7 @@ static void line(struct ui *ui, const struct scene *scene, struct canvas *c,
 	canvas_right(c, r.x + 60, r.y, ROLE_TEXT, fmt_pct(a, share_used(v)));
 	canvas_right(c, r.x + 66, r.y, ROLE_TEXT, fmt_3(a, v->log.ratio));
 	canvas_right(c, r.x + 71, r.y, ROLE_TEXT,
-		     fmt_3(a, amp_of(v, scene->now_us)));
+		     amp_text(a, v, scene->now_us));
 	canvas_right(c, r.x + 79, r.y, ROLE_TEXT,
 		     fmt_ms(a, p99_us(ui, scene->model, v)));
 }

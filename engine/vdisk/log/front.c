@@ -115,7 +115,7 @@ static void figures_fill(const struct vlog_info *from,
 {
 	*to = (struct vdisk_log_info) {
 		.blocks_mapped = from->blocks_mapped,
-		.stored_bytes = from->live_bytes + from->buffer_bytes,
+		.stored_bytes = from->live_bytes + from->linked_bytes,
 		.space_bytes = from->space_bytes,
 		.buffer_bytes = from->buffer_bytes,
 		.free_share = from->free,

@@ -204,6 +204,7 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->live_bytes = v->live_grans * FMT_GRAN;
 	info->buffer_bytes =
 		(uint64_t)(v->map.grans - v->map.grans_left) * FMT_GRAN;
+	info->linked_bytes = v->map.linked_grans * FMT_GRAN;
 	info->space_bytes = seg_ordinary_grans(v) * FMT_GRAN;
 	info->free = seg_free_share(v);
 	info->free = info->free > 0 ? info->free : 0;

@@ -153,6 +153,8 @@ struct vlog_info {
 	uint64_t blocks_mapped; /* written and not discarded */
 	uint64_t live_bytes;    /* stored, in segments */
 	uint64_t buffer_bytes;  /* stored, in the log alone */
+	uint64_t linked_bytes;  /* of them, of blocks that were not written
+				   anew since */
 	uint64_t space_bytes;   /* what segments can hold under this policy */
 	double free;            /* F: share of slots free */
 	double log_fill;        /* share of zone slots in use */

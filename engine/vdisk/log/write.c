@@ -49,10 +49,8 @@ static void ureq_end(struct vlog *v, struct ureq *u)
 	struct io *io = u->io;
 	const int result = u->result;
 
-	if (!result && io->op == BDEV_WRITE) {
-		v->stat.user_bytes += io->len;
+	if (!result && io->op == BDEV_WRITE)
 		resync_user_write(v, reactor_turn_now(v->r) - u->start_ns);
-	}
 	slab_put(&v->req_slab, u);
 	v->users--;
 	vlog_kick(v);
@@ -182,6 +180,8 @@ static bool place_small(struct vlog *v, struct ureq *u)
 	memcpy((struct fmt_write *)rec_entries(g) + g->entries, &w, sizeof(w));
 	g->block[g->entries++] = b;
 	admit_took(v, grans);
+	/* both now: their ratio is of the same blocks at any moment */
+	v->stat.user_bytes += FMT_BLOCK;
 	v->stat.user_stored_bytes += grans * FMT_GRAN;
 	group_req_add(g, u);
 	u->placed++;
@@ -247,6 +247,7 @@ static bool place_bypass(struct vlog *v, struct ureq *u, bool *later)
 		stripe_drop(v, s);
 		return false;
 	}
+	v->stat.user_bytes += (uint64_t)(at - u->placed) * FMT_BLOCK;
 	v->stat.user_stored_bytes += s->grans * FMT_GRAN;
 	clean_credit(v, s->grans);
 	s->req = u;
