@@ -336,8 +336,7 @@ COMMAND(do_agent_status)
 
 static void stopped(struct pending *p, const json_t *reply)
 {
-	if (!reply_failed(p, reply))
-		outcome_say(&p->outcome, "the agent ends");
+	p->until_down = !reply_failed(p, reply);
 }
 
 COMMAND(do_agent_stop)

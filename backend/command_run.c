@@ -220,6 +220,58 @@ static int show_plan(struct deck *deck, const struct order *o,
 	return 0;
 }
 
+static bool size_is_known(const struct deck *deck, const char *vdisk)
+{
+	const json_t *v, *name;
+	size_t i;
+
+	if (model_vdisk(deck->model, vdisk))
+		return true;
+	json_array_foreach(json_object_get(deck->cluster, "vdisks"), i, v) {
+		name = json_object_get(v, "name");
+		if (name && !strcmp(json_string_value(name), vdisk))
+			return true;
+	}
+	return false;
+}
+
+static void plan_ready(struct pending *p, const json_t *reply)
+{
+	(void)reply;
+	show_plan(p->deck, p->order, &p->outcome);
+}
+
+/* Of vDisks that were made by command only the agent knows the size: it is
+ * asked where the configuration does not say. Takes the order. */
+static void plan_ask(struct deck *deck, struct order *o,
+		     struct outcome *outcome)
+{
+	const json_t *series;
+	struct pending *p;
+	bool known = true;
+	const char *name;
+	json_t *plan;
+	size_t i;
+
+	if (deck->cluster && !order_plan(deck, o, &plan, NULL)) {
+		json_array_foreach(json_object_get(plan, "series"), i, series) {
+			name = json_string_value(
+				json_object_get(series, "vdisk"));
+			known = known && (!name || size_is_known(deck, name));
+		}
+		json_decref(plan);
+	}
+	p = known ? NULL : live_ask(deck, outcome, "", NULL, plan_ready);
+	if (p) {
+		p->order = o;
+		p->order_free = order_free;
+		return;
+	}
+	if (known)
+		show_plan(deck, o, outcome);
+	order_free(o);
+}
+
 COMMAND(do_suite_show)
 {
 	struct order *o = order_new(command, argc, argv, ARG("NAME"));
@@ -374,20 +426,19 @@ static int session_wish(struct deck *deck, const char *path,
 				    path, path),
 		       -EEXIST;
 	snprintf(deck->session_want, sizeof(deck->session_want), "%s", path);
+	deck->want_run = true;
 	return 0;
 }
 
 COMMAND(do_run)
 {
 	struct order *o = order_new(command, argc, argv, ARG("SUITE"));
-	int r;
 
 	if (!o)
 		return outcome_fail(outcome, 1, "out of memory");
 	if (ARG("plan")) {
-		r = show_plan(deck, o, outcome);
-		order_free(o);
-		return r;
+		plan_ask(deck, o, outcome);
+		return 0;
 	}
 	if (session_wish(deck, ARG("session"), outcome)) {
 		order_free(o);
@@ -498,7 +549,11 @@ static void resume_ready(struct pending *p, const json_t *reply)
 	const struct m_run *run = model_run(deck_model(p->deck));
 
 	(void)reply;
-	if (!run || !run->plan) {
+	if (p->deck->watching) {
+		outcome_say(&p->outcome,
+			    "another console owns the agent still: this one "
+			    "watches on");
+	} else if (!run || !run->plan) {
 		outcome_say(&p->outcome, "attached; there is no run to go on "
 					 "with");
 	} else if (p->deck->hello_running && !model_run_over(run)) {
@@ -539,6 +594,7 @@ COMMAND(do_resume)
 	run = model_run(deck_model(deck));
 	if (run && !strcmp(run->state, "paused"))
 		return pause_ask(deck, false, outcome);
+	live_own(deck);
 	live_ask(deck, outcome, "", NULL, resume_ready);
 	return 0;
 }

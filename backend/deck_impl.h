@@ -28,6 +28,7 @@ struct pending {
 	json_t *body;  /* until it is sent */
 	bool any_time; /* needs no open cluster */
 	bool sent, done;
+	bool until_down; /* asked, it is done when the link is down */
 	struct outcome outcome;
 	/* reply NULL: the link went. Fills outcome. */
 	void (*reply)(struct pending *pending, const json_t *reply);
@@ -44,6 +45,7 @@ struct deck {
 	struct config *config;
 	bool watch, none;            /* none: nothing is to be recorded */
 	char session_want[PATH_MAX]; /* "" choose */
+	bool want_run;               /* it is for a run, and none without one */
 	struct model *model;
 	int epfd;
 	struct event_stamp console;
@@ -130,6 +132,9 @@ void live_show(struct deck *deck, struct outcome *outcome,
 /* From a reply(): asks for something further in the same command's name. */
 void pending_again(struct pending *pending, const char *what, json_t *body,
 		   void (*reply)(struct pending *pending, const json_t *reply));
+/* A console that watches: the next thing asked attaches it anew, as owner
+ * where nobody is; else it watches on. */
+void live_own(struct deck *deck);
 /* Fills outcome from a reply's error; false: there was none. */
 bool reply_failed(struct pending *pending, const json_t *reply);
 

@@ -15,18 +15,18 @@
 #include <sys/epoll.h>
 
 #include "backend/paths.h"
+#include "backend/wire.h"
 
 #define AGENT_LOCAL "local" /* when no cluster is configured */
-#define WATCHES                                                         \
-	"another console owns the agent and this one only watches: do " \
-	"that there, or leave it; only stop, pause and resume work from here"
+#define WATCHES                                                           \
+	"another console owns the agent and this one only watches: do "   \
+	"that there, or leave it and `resume` here; only pause, resume, " \
+	"stop, fault, link set and drive set work from here"
 #define SETTLE_US 80000 /* from the cluster's event to all the rest */
 
-/* What the agent takes from a console that only watches. */
 static bool watcher_may(const char *what)
 {
-	return !*what || !strcmp(what, "run_stop") ||
-	       !strcmp(what, "run_pause");
+	return !*what || wire_watcher_may(what);
 }
 
 bool live_ready(const struct deck *deck)
@@ -86,6 +86,8 @@ static void on_reply(const json_t *reply, void *arg)
 		p->reply(p, reply);
 	else if (!reply_failed(p, reply))
 		outcome_say(&p->outcome, "done");
+	if (p->until_down && !p->outcome.status)
+		p->done = false;
 }
 
 void pending_again(struct pending *p, const char *what, json_t *body,
@@ -124,7 +126,7 @@ static void pending_pump(struct deck *deck)
 	struct pending *p;
 
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && !p->sent &&
+		if (!p->done && !p->sent && !p->until_down &&
 		    (p->any_time ? up : live_ready(deck)))
 			pending_send(deck, p);
 }
@@ -244,6 +246,12 @@ static void on_down(struct deck *deck, const char *reason)
 	deck->link_state = LINK_LOST;
 	if (!deck->drop)
 		link_text(deck, reason ? reason : "the agent is gone");
+	for (struct pending *p = deck->pending; p; p = p->next)
+		if (p->until_down && !p->done) {
+			p->done = true;
+			outcome_say(&p->outcome, "agent %s has ended",
+				    deck->agent);
+		}
 	pending_fail_all(deck, deck->link_text, true);
 }
 
@@ -348,6 +356,17 @@ int live_retry(struct deck *deck, struct err *err)
 	if (r)
 		deck->link_state = LINK_LOST;
 	return r;
+}
+
+void live_own(struct deck *deck)
+{
+	if (deck->link_state != LINK_LIVE || !deck->watching)
+		return;
+	deck->watch = false;
+	link_close(deck);
+	deck->cluster_open = deck->cluster_asked = deck->cluster_seen = false;
+	deck->ready_at_us = 0;
+	deck->link_state = LINK_NONE;
 }
 
 /* ---- asking
@@ -466,7 +485,7 @@ int live_timeout_ms(const struct deck *deck)
 	if (deck->writer)
 		ms = sooner(ms, 250);
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && !p->sent)
+		if (!p->done && !p->sent && !p->until_down)
 			return sooner(ms, 20);
 	return ms;
 }

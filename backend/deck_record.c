@@ -193,7 +193,7 @@ static int record_new(struct deck *deck, struct err *err)
 	r = session_create(deck->session_path, false, &deck->writer, err);
 	if (r)
 		return r;
-	deck->keep = wanted;
+	deck->keep = wanted && !deck->want_run;
 	open_record(deck);
 	return 0;
 }

@@ -131,3 +131,14 @@ void wire_sent(struct wire *w, size_t len)
 	if (!w->out_len)
 		w->out_at = 0;
 }
+
+bool wire_watcher_may(const char *what)
+{
+	static const char *const may[] = { "run_stop", "run_pause", "fault",
+					   "link_set", "drive_set" };
+
+	for (size_t k = 0; k < array_len(may); k++)
+		if (!strcmp(what, may[k]))
+			return true;
+	return false;
+}

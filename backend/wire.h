@@ -41,4 +41,12 @@ int wire_put_bytes(struct wire *w, const char *bytes, size_t len);
 const char *wire_out(const struct wire *w, size_t *len);
 void wire_sent(struct wire *w, size_t len);
 
+/*
+ * What a console that watches may ask beside ping: to hold a run and to end
+ * it, as who sees it go wrong shall not have to find the console that owns it
+ * first; and what is done to drives and links, as who shows a run that goes on
+ * without a terminal shows this beside it. All of it is recorded.
+ */
+bool wire_watcher_may(const char *what);
+
 #endif

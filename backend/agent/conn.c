@@ -35,11 +35,10 @@ static void conn_free(struct conn *c)
 	close(c->watch.fd);
 	spool_cursor_free(c->cursor);
 	peer_fini(&c->peer);
-	if (d->owner == c) {
+	if (d->owner == c)
 		d->owner = NULL;
-		daemon_lease_update(d);
-	}
 	free(c);
+	daemon_lease_update(d);
 }
 
 /* ---- out ---------------------------------------------------------------- */
@@ -137,6 +136,15 @@ void conns_push(struct daemon *d)
 	reactor_post(d->control, &d->push);
 }
 
+bool conns_attached(const struct daemon *d)
+{
+	const struct conn *c = d->conns;
+
+	while (c && !c->cursor)
+		c = c->next;
+	return c != NULL;
+}
+
 void conns_answer(struct daemon *d, uint64_t serial, int64_t id, json_t *reply)
 {
 	struct conn *c = d->conns;
@@ -197,10 +205,9 @@ static int on_attach(struct peer *peer, const struct peer_attach *attach,
 			      attach->from_count, &c->cursor);
 	if (rc)
 		return err_set(err, rc, "attach: %s", strerror(-rc));
-	if (!attach->watch) {
+	if (!attach->watch)
 		d->owner = c;
-		daemon_lease_update(d);
-	}
+	daemon_lease_update(d);
 	if (!attach->watch && attach->session) {
 		free(d->session);
 		d->session = strdup(attach->session);
@@ -219,18 +226,39 @@ static void on_ack(struct peer *peer, int64_t i, int64_t n)
 	spool_ack(d->journal.spool, i, n);
 }
 
+/* As it would be typed. */
+static void watcher_text(const char *what, const json_t *request, char *text,
+			 size_t len)
+{
+	const char *of = json_string_value(json_object_get(request, "text"));
+	const char *domain =
+		json_string_value(json_object_get(request, "domain"));
+
+	if (!strcmp(what, "run_stop"))
+		snprintf(text, len, "stop");
+	else if (!strcmp(what, "run_pause"))
+		snprintf(text, len, "%s",
+			 json_is_false(json_object_get(request, "pause"))
+				 ? "resume"
+				 : "pause");
+	else
+		snprintf(text, len, "%.*s %.120s", (int)strcspn(what, "_"),
+			 what,
+			 of       ? of
+			 : domain ? domain
+				  : "*");
+}
+
 /* The owner's session shall say who did it. */
 static void watcher_record(struct daemon *d, const char *what,
 			   const json_t *request)
 {
-	bool go = !strcmp(what, "run_pause") &&
-		  json_is_false(json_object_get(request, "pause"));
-	const char *text = !strcmp(what, "run_stop") ? "stop"
-			   : go                      ? "resume"
-						     : "pause";
+	char text[160], clean[160];
 
+	watcher_text(what, request, text, sizeof(text));
+	event_text(clean, sizeof(clean), text);
 	journal_add(&d->journal, "cmd", event_now_us(),
-		    json_pack("{s:s,s:b,s:s}", "text", text, "ok", 1, "reply",
+		    json_pack("{s:s,s:b,s:s}", "text", clean, "ok", 1, "reply",
 			      "asked by a console that watches"));
 }
 
@@ -368,7 +396,7 @@ int conns_listen(struct daemon *d, struct err *err)
 }
 
 /* Gives the last events the chance a full socket leaves them. */
-void conns_close(struct daemon *d)
+void conns_flush(struct daemon *d)
 {
 	struct conn *c, *next;
 
@@ -380,7 +408,15 @@ void conns_close(struct daemon *d)
 	}
 	for (c = d->conns; c; c = next) {
 		next = c->next;
-		if (conn_send(c))
-			conn_free(c);
+		if (!conn_send(c))
+			continue;
+		spool_cursor_free(c->cursor); /* the spool ends before it */
+		c->cursor = NULL;
 	}
+}
+
+void conns_close(struct daemon *d)
+{
+	while (d->conns)
+		conn_free(d->conns);
 }

@@ -74,14 +74,14 @@ void daemon_lease_update(struct daemon *d)
 		*d->run ? d->opts->lease_run_s : d->opts->lease_idle_s;
 	uint64_t now = reactor_now(d->control);
 
-	if (d->owner || d->quitting) {
-		d->owner_left_ns = 0;
+	if (d->quitting || conns_attached(d)) {
+		d->left_ns = 0;
 		timer_cancel(d->control, &d->lease);
 		return;
 	}
-	if (!d->owner_left_ns)
-		d->owner_left_ns = now;
-	timer_arm(d->control, &d->lease, d->owner_left_ns + lease_s * SEC_NS);
+	if (!d->left_ns)
+		d->left_ns = now;
+	timer_arm(d->control, &d->lease, d->left_ns + lease_s * SEC_NS);
 }
 
 static void lease_over(struct timer *timer)
@@ -98,8 +98,8 @@ static void on_status(const char *run, void *arg)
 	struct daemon *d = arg;
 
 	/* a run that ends leaves its result time to be fetched */
-	if (!*run && *d->run && d->owner_left_ns)
-		d->owner_left_ns = reactor_now(d->control);
+	if (!*run && *d->run && d->left_ns)
+		d->left_ns = reactor_now(d->control);
 	snprintf(d->run, sizeof(d->run), "%s", run);
 	daemon_lease_update(d);
 }
@@ -138,7 +138,7 @@ static void on_tick(struct timer *timer)
 		sync_start(d);
 	}
 	/* while no cluster is open the engine has no figures to send */
-	if (d->owner && now >= d->usage_ns + 2 * TICK_NS)
+	if (!d->left_ns && now >= d->usage_ns + 2 * TICK_NS)
 		daemon_event(
 			d, "usage", event_now_us(),
 			json_pack("{s:I}", "len_us",
@@ -323,7 +323,7 @@ static void daemon_fini(struct daemon *d)
 	while (d->syncing)
 		reactor_run_once(d->control, UINT64_MAX);
 	if (d->control)
-		conns_close(d);
+		conns_flush(d);
 	journal_fini(&d->journal);
 	if (d->signals.fd >= 0) { /* then control is there, too */
 		watch_remove(d->control, &d->signals);
@@ -333,10 +333,13 @@ static void daemon_fini(struct daemon *d)
 		timer_cancel(d->control, &d->tick);
 		timer_cancel(d->control, &d->lease);
 	}
-	reactor_free(d->control);
 	if (d->spool_dirfd >= 0)
 		close(d->spool_dirfd);
+	/* A console that sees its connection end may start another agent. */
 	place_close(&d->place);
+	if (d->control)
+		conns_close(d);
+	reactor_free(d->control);
 	free(d->session);
 }
 

@@ -44,7 +44,8 @@ struct daemon {
 	char run[64];  /* "" none */
 	char *session; /* of the newest owner; NULL */
 	struct timer lease, tick;
-	uint64_t owner_left_ns, usage_ns, sync_ns;
+	uint64_t left_ns; /* since when no console is attached; 0: one is */
+	uint64_t usage_ns, sync_ns;
 	struct kio sync;
 	bool syncing, quitting;
 	struct host_cpu cpu;
@@ -52,6 +53,10 @@ struct daemon {
 
 /* ---- conn.c ------------------------------------------------------------- */
 int conns_listen(struct daemon *d, struct err *err);
+/* Whether any console is attached, be it to watch. */
+bool conns_attached(const struct daemon *d);
+/* Listens no more, and sends what is left to be sent. */
+void conns_flush(struct daemon *d);
 void conns_close(struct daemon *d);
 /* Sends events to whoever has room for them, soon. */
 void conns_push(struct daemon *d);

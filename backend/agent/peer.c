@@ -138,15 +138,6 @@ static void on_ack(struct peer *p, const json_t *request)
 		p->host->ack(p, json_integer_value(i), json_integer_value(n));
 }
 
-/*
- * What a watcher may ask beside ping: to hold a run and to end it. Who sees it
- * go wrong shall not have to find the console that owns it first.
- */
-static bool watcher_may(const char *what)
-{
-	return !strcmp(what, "run_stop") || !strcmp(what, "run_pause");
-}
-
 /* True: the request was given away, with its only reference, as it may cross
  * to another thread. */
 static bool on_request(struct peer *p, const char *what, int64_t id,
@@ -159,7 +150,7 @@ static bool on_request(struct peer *p, const char *what, int64_t id,
 		on_attach(p, id, request);
 	} else if (p->state == PEER_NEW) {
 		refuse(p, id, -ENOTCONN, "attach first");
-	} else if (p->state == PEER_WATCHER && !watcher_may(what)) {
+	} else if (p->state == PEER_WATCHER && !wire_watcher_may(what)) {
 		refuse(p, id, -EPERM, "this console only watches");
 	} else if (p->asked >= PEER_ASKED_MAX) {
 		refuse(p, id, -EBUSY, "too many requests without an answer");

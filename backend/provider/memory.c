@@ -154,8 +154,7 @@ void memory_graves(struct provider *p)
 	json_decref(memory);
 }
 
-/* ---- the file, written ----------------------------------------------------
- */
+/* ---- the file, written -------------------------------------------------- */
 
 static json_t *memory_json(const struct provider *p)
 {

@@ -36,12 +36,37 @@ static void run_end(struct conductor *c)
 					      : "done");
 }
 
+/* What was to happen during a phase that ended before: said, not just not
+ * done. */
+static void during_left(struct conductor *c)
+{
+	const json_t *during = json_object_get(conductor_phase(c), "during");
+	const size_t size = json_array_size(during);
+	const json_t *act = json_array_get(during, c->during);
+	const char *what = json_string_value(json_object_get(act, "text"));
+
+	if (!act)
+		return;
+	if (!what)
+		what = json_string_value(json_object_get(act, "kind"));
+	c->host.emit(c->host.arg, "log",
+		     json_pack("{s:s, s:o}", "level", "warn", "text",
+			       json_sprintf("the run ended in the middle of a "
+					    "phase: %zu of the %zu things that "
+					    "were to happen during it did "
+					    "not, \"%.60s\" next",
+					    size - c->during, size,
+					    what ? what : "")));
+}
+
 void conductor_phase_end(struct conductor *c)
 {
 	if (c->failed)
 		c->status = "failed";
 	else if (c->stopping && strcmp(c->status, "early") != 0)
 		c->status = "stopped";
+	if (c->phase_open && (c->failed || c->stopping))
+		during_left(c);
 	if (c->phase_open)
 		conductor_emit_phase_end(c);
 	c->step = STEP_NONE;

@@ -496,6 +496,17 @@ static void test_leases(void **state)
 		nap_ms(10);
 	assert_int_equal(lab_pid(lab), 0);
 
+	/* one that only watches is a console, too */
+	lab_daemon(lab, "--lease-idle 1");
+	hears_open(&h, lab, &(struct hears_opts) { .watch = true });
+	for (int k = 0; k < 60; k++)
+		hears_turn(&h);
+	assert_int_equal(h.state, LINK_UP);
+	assert_true(lab_pid(lab) > 0);
+	hears_close(&h);
+	for (int k = 0; k < 1000 && lab_pid(lab); k++)
+		nap_ms(10);
+	assert_int_equal(lab_pid(lab), 0);
 	/* a run outlives the idle lease, not its own; what came of it waits */
 	lab_daemon(lab, "--lease-idle 1 --lease-run 3");
 	hears_open(&h, lab, &(struct hears_opts) { .acks = true });

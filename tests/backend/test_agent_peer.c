@@ -164,7 +164,12 @@ static void test_refused_may_try_again(void **state)
 	/* Who sees a run go wrong may hold and end it. */
 	say(s, "{\"id\":4,\"do\":\"run_stop\"}\n");
 	say(s, "{\"id\":5,\"do\":\"run_pause\",\"pause\":true}\n");
-	assert_int_equal(s->asked, 2);
+	/* Who shows a run that goes on without a terminal pulls a drive. */
+	say(s,
+	    "{\"id\":7,\"do\":\"fault\",\"text\":\"drive n1:d0 offline\"}\n");
+	say(s, "{\"id\":8,\"do\":\"link_set\",\"domain\":\"*\"}\n");
+	say(s, "{\"id\":9,\"do\":\"drive_set\",\"domain\":\"*\"}\n");
+	assert_int_equal(s->asked, 5);
 	say(s, "{\"id\":6,\"do\":\"run_start\"}\n");
 	heard_code(s, 6, -EPERM);
 }

@@ -566,6 +566,33 @@ static void test_pause_acts(void **state)
 	lab_close(&lab);
 }
 
+/* A run that ends before what was to happen during it says what did not. */
+static void test_acts_left(void **state)
+{
+	const json_t *event, *said = NULL;
+	struct lab lab;
+	size_t k;
+
+	(void)state;
+	lab_open(&lab,
+		 "{'kind':'ramp','series':0,'outstanding':4,"
+		 "'length_us':2000000,'during':[{'kind':'fault',"
+		 "'at_us':100000,'text':'drive n1:d1 offline'},{'kind':'fault',"
+		 "'at_us':1000000,'text':'drive n2:d1 offline'}]}",
+		 0, NULL);
+	lab_run(&lab, 0.5);
+	conductor_stop(lab.c, "asked by the operator");
+	lab_run(&lab, 2.0);
+	assert_string_equal(conductor_state(lab.c), "stopped");
+	json_array_foreach(lab.events, k, event)
+		if (!strcmp(str(event, "e"), "log"))
+			said = event;
+	assert_non_null(said);
+	assert_non_null(strstr(str(said, "text"), "1 of the 2 things"));
+	assert_non_null(strstr(str(said, "text"), "n2:d1 offline"));
+	lab_close(&lab);
+}
+
 /* Wherever the stop falls, the run ends and nothing is left running. */
 static void test_stop_anywhere(void **state)
 {
@@ -734,6 +761,7 @@ int main(void)
 		cmocka_unit_test(test_stamp),
 		cmocka_unit_test(test_whole_intervals),
 		cmocka_unit_test(test_pause_acts),
+		cmocka_unit_test(test_acts_left),
 		cmocka_unit_test(test_stop_anywhere),
 		cmocka_unit_test(test_stop_paused),
 		cmocka_unit_test(test_failures),

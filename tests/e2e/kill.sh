@@ -84,6 +84,14 @@ want 0 iodeck show "$session"
 said out 'is being written just now'
 want 1 iodeck vdisk delete db1
 said err 'another console owns the agent'
+want 0 iodeck fault drive n2:d0 slow 1ms
+has "$session" '.e == "fault" and .text == "drive n2:d0 slow 1ms"' ||
+  until_true 5 has "$session" '.e == "fault" and .by == "operator"' ||
+  die "a fault of a console that watches was not recorded"
+has "$session" '.e == "cmd" and .text == "fault drive n2:d0 slow 1ms" and
+  (.reply | test("watches"))' || die "who did it was not recorded"
+want 0 iodeck resume --headless
+said out 'this one watches on'
 want 0 iodeck stop
 wait "$console"
 [ $? -eq 1 ] || die "a stopped run ends with status 1"
@@ -95,9 +103,30 @@ has "$session" '.e == "run_state" and .state == "stopped"' ||
   die "the stop was not recorded"
 sequence_is_whole "$session" || die "a gap or a double behind a stop"
 
+# ---- an owner that left, and what is refused -------------------------------
+iodeck run smoke vdisk=db1 seconds=2 --session "$HOME/v.jsonl.zst" --headless \
+  >"$HOME/v.out" 2>&1 &
+console=$!
+until_true 30 has "$HOME/v.jsonl.zst" '.e == "phase" and .kind == "point"' ||
+  die "no point began: $(cat "$HOME/v.out")"
+want 1 iodeck run smoke vdisk=db1 --session "$HOME/w.jsonl.zst" --headless
+[ ! -e "$HOME/w.jsonl.zst" ] || die "a refused run left its session"
+kill -9 "$console"
+wait "$console"
+want 0 iodeck stop
+want 2 iodeck run smoke vdisk=nothing --session "$HOME/w.jsonl.zst" --headless
+[ ! -e "$HOME/w.jsonl.zst" ] || die "a run of no vDisk left its session"
+
 # ---- nothing to go on with -------------------------------------------------
-want 0 iodeck resume --headless
-said out 'no run to go on with'
 want 1 iodeck resume "$HOME/nothing" --headless
 [ ! -e "$HOME/nothing" ] || die "resume made a file"
+
+# ---- the end is the end ----------------------------------------------------
+lock=$HOME/.local/state/iodeck/agent/lab/lock
+for n in 1 2 3; do
+  want 0 iodeck vdisk list
+  want 0 iodeck agent stop
+  said out 'agent lab has ended'
+  flock -n "$lock" true || die "the agent that was stopped still runs"
+done
 echo "both deaths survived"
