@@ -29,7 +29,7 @@ static json_t *log_json(const struct m_vdisk *v)
 	model_amp(&l->written, &amp);
 	return json_pack(
 		"{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
-		"s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o,s:o}}",
+		"s:o,s:o,s:o,s:o,s:o,s:{s:o,s:o,s:o,s:o,s:o,s:o,s:o}}",
 		"blocks_mapped", int_or_null(l->blocks_mapped), "stored_bytes",
 		int_or_null(l->stored_bytes), "space_bytes",
 		int_or_null(l->space_bytes), "memory_bytes",
@@ -41,7 +41,10 @@ static json_t *log_json(const struct m_vdisk *v)
 		int_or_null(l->blocks_lost), "reads_repaired",
 		int_or_null(l->reads_repaired), "replayed",
 		int_or_null(l->replayed), "opening_us",
-		int_or_null(l->opening_us), "write_amplification", "all",
+		int_or_null(l->opening_us), "scrub_passes",
+		int_or_null(l->scrub_passes), "scrub_found",
+		int_or_null(l->scrub_found), "scrub_lost",
+		int_or_null(l->scrub_lost), "write_amplification", "all",
 		number_or_null(amp.all), "log", number_or_null(amp.log),
 		"destage", number_or_null(amp.destage), "bypass",
 		number_or_null(amp.bypass), "clean", number_or_null(amp.clean),
@@ -202,6 +205,14 @@ static void log_lines(struct text *text, const struct m_vdisk *v)
 			 units_seconds_text((double)l->opening_us / 1e6, buf,
 					    sizeof(buf)),
 			 (long long)(l->replayed < 0 ? 0 : l->replayed));
+	if (l->scrub_bytes > 0)
+		text_add(text,
+			 "  scrubbed %s since, %lld times to the end: %lld "
+			 "found wrong, %lld of them lost\n",
+			 units_bytes_text((double)l->scrub_bytes, buf,
+					  sizeof(buf)),
+			 (long long)l->scrub_passes, (long long)l->scrub_found,
+			 (long long)l->scrub_lost);
 	if (l->blocks_lost > 0)
 		text_add(text,
 			 "  LOST: %lld blocks of 4 KiB; reads of them fail\n",

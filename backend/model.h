@@ -87,6 +87,9 @@ struct m_vdisk_log {
 	int64_t zero_blocks;
 	int64_t checkpoints, segments_cleaned;
 	int64_t reads_degraded, reads_repaired, reads_hedged;
+	int64_t scrub_passes, scrub_bytes, scrub_found, scrub_repaired,
+		scrub_lost;
+	double scrub_progress; /* of the pass under way; NAN not known */
 	int64_t blocks_lost, replayed;
 	int64_t opening_us; /* how long the opening took; 0: just made */
 	double free_share;  /* of slots for segments */

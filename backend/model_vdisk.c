@@ -143,6 +143,12 @@ static void figures_clear(struct m_vdisk_log *l)
 		.reads_degraded = -1,
 		.reads_repaired = -1,
 		.reads_hedged = -1,
+		.scrub_passes = -1,
+		.scrub_bytes = -1,
+		.scrub_found = -1,
+		.scrub_repaired = -1,
+		.scrub_lost = -1,
+		.scrub_progress = NAN,
 		.blocks_lost = -1,
 		.replayed = -1,
 		.opening_us = -1,
@@ -326,6 +332,12 @@ static void in_figures(struct m_in *in, struct m_vdisk_log *l)
 	l->reads_hedged = in_bytes(in, "reads_hedged");
 	l->blocks_lost = in_bytes(in, "blocks_lost");
 	l->replayed = in_bytes(in, "replayed");
+	l->scrub_passes = in_bytes(in, "scrub_passes");
+	l->scrub_bytes = in_bytes(in, "scrub_bytes");
+	l->scrub_found = in_bytes(in, "scrub_found");
+	l->scrub_repaired = in_bytes(in, "scrub_repaired");
+	l->scrub_lost = in_bytes(in, "scrub_lost");
+	l->scrub_progress = in_num(in, "scrub_progress");
 	l->opening_us = in_bytes(in, "opening_us");
 	l->free_share = in_num(in, "free_share");
 	l->log_fill = in_num(in, "log_fill");

@@ -252,6 +252,11 @@ static void figures_bytes(json_t *j, const struct vdisk_log_info *f)
 		{ "reads_hedged", f->reads_hedged },
 		{ "blocks_lost", f->blocks_lost },
 		{ "replayed", f->replayed },
+		{ "scrub_passes", f->scrub_passes },
+		{ "scrub_bytes", f->scrub_bytes },
+		{ "scrub_found", f->scrub_found },
+		{ "scrub_repaired", f->scrub_repaired },
+		{ "scrub_lost", f->scrub_lost },
 	};
 
 	for (size_t k = 0; k < array_len(of); k++)
@@ -289,6 +294,7 @@ void tell_figures(struct p_vdisk *v, uint64_t now)
 	figures_share(j, "log_fill", f->log_fill);
 	figures_share(j, "victim_live", f->victim_live);
 	figures_share(j, "compliance", f->compliance);
+	figures_share(j, "scrub_progress", f->scrub_progress);
 	if (json_equal(j, v->figures)) {
 		json_decref(j);
 		return;

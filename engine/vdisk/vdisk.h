@@ -122,7 +122,12 @@ struct vdisk_log_info {
 	uint64_t reads_degraded, reads_repaired, reads_hedged;
 	uint64_t blocks_lost; /* reads of them fail */
 	uint64_t replayed;    /* records at the last opening */
-	double compliance;    /* share of stored bytes as the policy says */
+	/* by the scrubber: passes, bytes read, what was wrong (stripes, blocks
+	 * of metadata), what of it is mended, what is not to be had */
+	uint64_t scrub_passes, scrub_bytes, scrub_found, scrub_repaired,
+		scrub_lost;
+	double scrub_progress; /* of the pass under way */
+	double compliance;     /* share of stored bytes as the policy says */
 };
 
 struct vdisk_info {

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -208,6 +210,34 @@ static void test_log_read(void **state)
 }
 
 /* Each direction of a link for itself. */
+/* The example that the page works out. */
+static void test_page(void **state)
+{
+	static char page[256 * 1024];
+	unsigned k = 0, rest = 0;
+	struct made m;
+	char path[512];
+	const char *at;
+	double us = 0;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/man/iodeck-vdisk.5",
+		 getenv("SOURCE_DIR") ? getenv("SOURCE_DIR") : ".");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	page[fread(page, 1, sizeof(page) - 1, f)] = '\0';
+	fclose(f);
+	at = strstr(page, "limit IOPS = 6 / ");
+	assert_non_null(at);
+	assert_int_equal(
+		sscanf(at, "limit IOPS = 6 / %lf us = %u,%u", &us, &k, &rest),
+		3);
+	make(&m, "log", 4, 2);
+	assert_float_equal(limit_of(&m).iops, k * 1000.0 + rest, 15);
+	assert_float_equal(6e6 / us, k * 1000.0 + rest, 15);
+}
+
 static void test_links(void **state)
 {
 	struct made m;
@@ -320,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_log_counted),
 		cmocka_unit_test(test_log_turns),
 		cmocka_unit_test(test_log_read),
+		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_links),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_points),

@@ -417,6 +417,32 @@ static void test_amplification(void **state)
 	assert_false(row_next(&at, line, &c));
 }
 
+/* The worked example of the limit. */
+static void test_limit_example(void **state)
+{
+	const struct limit_drives d = { .write_bytes_s = 6 * 150e6 };
+	const struct limit_layout l = { .k = 4,
+					.m = 2,
+					.stored = 1,
+					.group = 32,
+					.cleaning = 1,
+					.log_share = 0.02 };
+	const char *at = strstr(page, "6 x 150,000,000 / (4096 x ");
+	unsigned k, rest;
+	struct limit_bytes w;
+	double amp;
+
+	(void)state;
+	assert_non_null(at);
+	assert_int_equal(sscanf(at,
+				"6 x 150,000,000 / (4096 x %lf) = %u,%u IOPS",
+				&amp, &k, &rest),
+			 3);
+	limit_random(&l, &w);
+	near("W", amp, limit_written(&w), 0.001);
+	near("limit", k * 1000.0 + rest, limit_write_iops(&d, &w, 4096), 0.001);
+}
+
 static void test_inplace_ios(void **state)
 {
 	static const struct {
@@ -461,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_amplification),
 		cmocka_unit_test(test_inplace_ios),
+		cmocka_unit_test(test_limit_example),
 	};
 
 	return cmocka_run_group_tests(tests, page_load, page_drop);

@@ -140,6 +140,12 @@ static void figures_fill(const struct vlog_info *from,
 		.reads_hedged = from->reads_hedged,
 		.blocks_lost = from->blocks_lost,
 		.replayed = from->replayed,
+		.scrub_passes = from->scrub_passes,
+		.scrub_bytes = from->scrub_bytes,
+		.scrub_found = from->scrub_found,
+		.scrub_repaired = from->scrub_repaired,
+		.scrub_lost = from->scrub_lost,
+		.scrub_progress = from->scrub_progress,
 		.compliance = from->compliance,
 	};
 }
