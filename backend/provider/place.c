@@ -286,16 +286,32 @@ int place_more(struct provider *p, const struct vdisk_info *info,
 	return rc;
 }
 
+static bool has_component(const struct p_drive *d, const char *component)
+{
+	struct drive_component *list = NULL;
+	bool has = false;
+	size_t count = 0;
+
+	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+		return true; /* as far as can be known */
+	for (size_t k = 0; k < count; k++)
+		has = has || !strcmp(list[k].id, component);
+	free(list);
+	return has;
+}
+
 int place_spare(struct provider *p, const struct vdisk_info *info,
 		unsigned index, struct vdisk_slot *slot, struct err *err)
 {
-	uint64_t bytes = member_bytes(info, index);
-	/* not the very drive it failed on */
-	struct p_drive *d = drive_choose(p, info->slot, info->slots, index,
-					 drive_find(p, info->slot[index].domain,
-						    info->slot[index].drive),
-					 bytes);
+	const struct vdisk_slot *own = &info->slot[index];
+	const uint64_t bytes = member_bytes(info, index);
+	struct p_drive *d = drive_find(p, own->domain, own->drive);
 
+	/* Not the very drive it failed on; but a new one in its place, which
+	 * has nothing of it, will do. */
+	if (d && !has_component(d, own->component))
+		d = NULL;
+	d = drive_choose(p, info->slot, info->slots, index, d, bytes);
 	if (!d)
 		return err_set(err, -ENOSPC,
 			       "no spare drive for member %u of %s: it takes "
