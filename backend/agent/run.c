@@ -407,6 +407,34 @@ static int conductor_make(struct run *run, const json_t *request,
 			     &host, &run->conductor, err);
 }
 
+/* Before anything is begun, and before a prefill that may take long. What else
+ * there is to say of a vDisk is said where it is loaded. */
+static int series_suit(struct run *run, const json_t *plan, struct err *err)
+{
+	const json_t *series;
+	int rc = 0;
+	size_t k;
+
+	json_array_foreach(json_object_get(plan, "series"), k, series) {
+		const char *vdisk =
+			json_string_value(json_object_get(series, "vdisk"));
+		const struct bdev *target =
+			provider_vdisk(run->provider, vdisk, NULL);
+
+		if (!target)
+			continue;
+		rc = run_workload_read(json_object_get(series, "workload"),
+				       &run->workload, err);
+		if (!rc)
+			rc = run_workload_suits(&run->workload, vdisk,
+						target->limits.block_bytes,
+						err);
+		if (rc)
+			break;
+	}
+	return rc;
+}
+
 int run_new(struct work *work, const json_t *request, struct run **out,
 	    struct err *err)
 {
@@ -422,6 +450,8 @@ int run_new(struct work *work, const json_t *request, struct run **out,
 	rc = id_take(run, request, err);
 	if (!rc)
 		rc = conductor_make(run, request, err);
+	if (!rc)
+		rc = series_suit(run, json_object_get(request, "plan"), err);
 	if (!rc)
 		rc = provider_run_set(run->provider, true, err);
 	if (rc) {

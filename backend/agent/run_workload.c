@@ -85,3 +85,31 @@ int run_workload_read(const json_t *j, struct workload *w, struct err *err)
 	w->fua = json_is_true(json_object_get(j, "fua"));
 	return 0;
 }
+
+static int sizes_suit(const struct load_size *size, unsigned count,
+		      const char *vdisk, uint32_t block_bytes, struct err *err)
+{
+	for (unsigned k = 0; k < count; k++)
+		if (size[k].bytes % block_bytes)
+			return err_set(err, -EINVAL,
+				       "vDisk %s takes I/Os of whole blocks of "
+				       "%u bytes, the workload has some of %u: "
+				       "run it on a vDisk made with "
+				       "layout=inplace",
+				       vdisk, block_bytes, size[k].bytes);
+	return 0;
+}
+
+int run_workload_suits(const struct workload *w, const char *vdisk,
+		       uint32_t block_bytes, struct err *err)
+{
+	int rc = 0;
+
+	if (w->read_share > 0.0 || !w->write_size_count)
+		rc = sizes_suit(w->read_sizes, w->read_size_count, vdisk,
+				block_bytes, err);
+	if (!rc && w->read_share < 1.0)
+		rc = sizes_suit(w->write_sizes, w->write_size_count, vdisk,
+				block_bytes, err);
+	return rc;
+}

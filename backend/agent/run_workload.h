@@ -9,5 +9,8 @@
 
 /* -EINVAL with the member that is wrong. */
 int run_workload_read(const json_t *j, struct workload *w, struct err *err);
+/* Whether a vDisk takes I/Os of such sizes; -EINVAL with the remedy. */
+int run_workload_suits(const struct workload *w, const char *vdisk,
+		       uint32_t block_bytes, struct err *err);
 
 #endif

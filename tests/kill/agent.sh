@@ -124,5 +124,5 @@ for v in db1 db2 db3; do
   echo "$v: $(field $v 5) writes, $(field $v 6) reads, $(sweeps $v) sweeps;" \
     "cut off $(field $v 8) blocks, $(field $v 9) of them as after"
 done
-echo "$kills kills, $early of them early, $changed changes of policy or codec," \
-  "$replaced drives replaced: nothing lost, nothing wrong"
+echo "$kills kills, $early of them early, $changed changes of policy or" \
+  "codec, $replaced drives replaced: nothing lost, nothing wrong"

@@ -13,6 +13,7 @@ export IODECK_JOURNAL="$HOME/journal"
 mkdir -p "$IODECK_JOURNAL" "$conf/workloads" "$conf/suites"
 
 # A number below $1; dash has no RANDOM, and a seed makes it the same again.
+# shellcheck disable=SC2034 # drawn is for the caller
 draw() {
   seed=$(((seed * 1103515245 + 12345) % 2147483648))
   drawn=$((seed / 65536 % $1))

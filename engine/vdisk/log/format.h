@@ -30,6 +30,8 @@
 
 #include "engine/base.h"
 
+/* Raised with the first change of format after the first release: until then
+ * none but test vDisks have been made, and those are made anew. */
 #define FMT_VERSION 1
 #define FMT_BLOCK 4096u
 #define FMT_GRAN 512u
