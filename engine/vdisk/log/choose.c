@@ -228,12 +228,12 @@ static int too_few(const struct choose *x, struct err *err)
 
 	missing_list(x, missing, sizeof(missing));
 	return err_set(err, -EAGAIN,
-		       "%s: %u of %u components are of use, %u are needed, "
-		       "and %u of the first %u; bring back what is missing: %s",
-		       x->label->name, x->there, x->content.comps,
+		       "bring back %s: of the %u components of %s %u are "
+		       "needed, and %u of the first %u; %u are there",
+		       missing, x->content.comps, x->label->name,
 		       x->content.comps - x->content.tolerates,
 		       x->content.group_m + 1, 2 * x->content.group_m + 1,
-		       missing);
+		       x->there);
 }
 
 /* By where it stands: which member had the label that cannot be read? */
