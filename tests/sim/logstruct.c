@@ -436,7 +436,10 @@ static void policy_change(struct logstruct *ls)
 	p->k = ls->spec.policy.k;
 	p->m = ls->spec.policy.m;
 	p->codec = (enum vdisk_codec)sim_below(sim, 3);
-	if (members_least(shapes[s].k, shapes[s].m) <= ls->n) {
+	/* What is away or damaged now is so under the new one, too. */
+	if (members_least(shapes[s].k, shapes[s].m) <= ls->n &&
+	    (unsigned)__builtin_popcount(sim_budget_used(sim) & ls->members) <=
+		    shapes[s].m) {
 		p->k = (uint8_t)shapes[s].k;
 		p->m = (uint8_t)shapes[s].m;
 	}
@@ -644,10 +647,8 @@ static const char *log_fault(unsigned i)
 
 static void log_plant(unsigned i)
 {
-	if (i < MUT_COUNT)
-		vlog_mut = (enum vlog_mut)i;
-	else
-		sim_ghosts = true;
+	vlog_mut = i < MUT_COUNT ? (enum vlog_mut)i : MUT_NONE;
+	sim_ghosts = i >= MUT_COUNT;
 }
 
 const struct sim_client_ops sim_log_ops = {

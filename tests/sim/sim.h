@@ -159,7 +159,8 @@ struct sim_client_ops {
 	void (*describe)(struct sim_client *c, char *buf, size_t len);
 	/* Reads that found damage and wrote over it; NULL: it does not. */
 	uint64_t (*repairs)(struct sim_client *c);
-	/* Planted faults of the layout, by number from 1; NULL: no more. */
+	/* Planted faults of the layout, by number from 1; NULL: no more. One is
+	 * in force at a time, 0: none. */
 	const char *(*fault)(unsigned i);
 	void (*plant)(unsigned i);
 };

@@ -57,11 +57,21 @@ static bool add(struct vlog *v, struct stripe *s, struct block *b)
 	return true;
 }
 
+/* Replayed, and the content that says so is not committed yet: what the tail
+ * of the log freed may not be free for whoever opens next. */
+static bool recovering(const struct vlog *v)
+{
+	return v->state == VLOG_OPENING && v->log_epoch == v->epoch;
+}
+
 bool destage_step(struct vlog *v)
 {
 	struct stripe *s;
 
-	if (v->state != VLOG_SERVING || !due(v))
+	if (v->state != VLOG_SERVING &&
+	    !(MUT(RECOVER_DESTAGE) && recovering(v)))
+		return false;
+	if (!due(v))
 		return false;
 	s = stripe_begin(v, STREAM_HOT);
 	if (!s)

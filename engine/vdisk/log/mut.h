@@ -20,6 +20,7 @@
  * trust_failed   a failed superblock write is held to be absent
  * global_area    snapshot area by sequence, not by member
  * global_slot    superblock slot by sequence
+ * recover_destage  recovery writes to slots that its log's tail freed
  * no_epoch_ckpt  serves on from the old epoch's log
  * no_magic       type and self address are not checked
  * no_crc         block checksums are not checked
@@ -45,42 +46,43 @@
 #ifndef ENGINE_VDISK_LOG_MUT_H
 #define ENGINE_VDISK_LOG_MUT_H
 
-#define VLOG_MUT_LIST(X)                \
-	X(ACK_ANY, ack_any)             \
-	X(APPLY_OOO, apply_ooo)         \
-	X(NO_CAS, no_cas)               \
-	X(FREE_EARLY, free_early)       \
-	X(COMMIT_EARLY, commit_early)   \
-	X(TRIM_EARLY, trim_early)       \
-	X(SB_EARLY, sb_early)           \
-	X(LOG_M, log_m)                 \
-	X(SNAP_M, snap_m)               \
-	X(QUORUM_1, quorum_1)           \
-	X(NO_CLAIM, no_claim)           \
-	X(BLIND_CLAIM, blind_claim)     \
-	X(TRUST_FAILED, trust_failed)   \
-	X(GLOBAL_AREA, global_area)     \
-	X(GLOBAL_SLOT, global_slot)     \
-	X(NO_EPOCH_CKPT, no_epoch_ckpt) \
-	X(NO_MAGIC, no_magic)           \
-	X(NO_CRC, no_crc)               \
-	X(SEAL_EARLY, seal_early)       \
-	X(ZONE_LATE, zone_late)         \
-	X(SLOT_EARLY, slot_early)       \
-	X(NO_FLUSH, no_flush)           \
-	X(NO_FUA, no_fua)               \
-	X(NO_LBA_SEED, no_lba_seed)     \
-	X(SNAP_NO_COW, snap_no_cow)     \
-	X(STALE_REPAIR, stale_repair)   \
-	X(READ_REPLACED, read_replaced) \
-	X(BLANK_VOTES, blank_votes)     \
-	X(OLD_VOTES, old_votes)         \
-	X(PUNCH_EARLY, punch_early)     \
-	X(NO_ZONE_EPOCH, no_zone_epoch) \
-	X(SEG_ID_AGAIN, seg_id_again)   \
-	X(SCAN_WINDOW, scan_window)     \
-	X(TOO_FEW, too_few)             \
-	X(LOST_EARLY, lost_early)       \
+#define VLOG_MUT_LIST(X)                    \
+	X(ACK_ANY, ack_any)                 \
+	X(APPLY_OOO, apply_ooo)             \
+	X(NO_CAS, no_cas)                   \
+	X(FREE_EARLY, free_early)           \
+	X(COMMIT_EARLY, commit_early)       \
+	X(TRIM_EARLY, trim_early)           \
+	X(SB_EARLY, sb_early)               \
+	X(LOG_M, log_m)                     \
+	X(SNAP_M, snap_m)                   \
+	X(QUORUM_1, quorum_1)               \
+	X(NO_CLAIM, no_claim)               \
+	X(BLIND_CLAIM, blind_claim)         \
+	X(TRUST_FAILED, trust_failed)       \
+	X(GLOBAL_AREA, global_area)         \
+	X(GLOBAL_SLOT, global_slot)         \
+	X(NO_EPOCH_CKPT, no_epoch_ckpt)     \
+	X(RECOVER_DESTAGE, recover_destage) \
+	X(NO_MAGIC, no_magic)               \
+	X(NO_CRC, no_crc)                   \
+	X(SEAL_EARLY, seal_early)           \
+	X(ZONE_LATE, zone_late)             \
+	X(SLOT_EARLY, slot_early)           \
+	X(NO_FLUSH, no_flush)               \
+	X(NO_FUA, no_fua)                   \
+	X(NO_LBA_SEED, no_lba_seed)         \
+	X(SNAP_NO_COW, snap_no_cow)         \
+	X(STALE_REPAIR, stale_repair)       \
+	X(READ_REPLACED, read_replaced)     \
+	X(BLANK_VOTES, blank_votes)         \
+	X(OLD_VOTES, old_votes)             \
+	X(PUNCH_EARLY, punch_early)         \
+	X(NO_ZONE_EPOCH, no_zone_epoch)     \
+	X(SEG_ID_AGAIN, seg_id_again)       \
+	X(SCAN_WINDOW, scan_window)         \
+	X(TOO_FEW, too_few)                 \
+	X(LOST_EARLY, lost_early)           \
 	X(REPAIR_RACE, repair_race)
 
 enum vlog_mut {
