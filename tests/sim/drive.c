@@ -238,6 +238,8 @@ static void handle_submit(struct bdev *bdev, struct io *io)
 	f->next = h->flights;
 	h->flights = f;
 	f->timer.fn = flight_end;
+	if (d && io->op == BDEV_WRITE && d->sim->client->ops->writing)
+		d->sim->client->ops->writing(d->sim->client, d->index, io->off);
 	if (d && d->once == SIM_STUCK) {
 		d->once = SIM_ONCE_NONE;
 		d->sim->stats.once[SIM_STUCK]++;

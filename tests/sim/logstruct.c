@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "engine/vdisk/log/format.h"
+#include "engine/vdisk/log/format.h"
 #include "engine/vdisk/log/log.h"
 #include "engine/vdisk/log/mut.h"
 #include "tests/sim/sim.h"
@@ -48,8 +49,9 @@ struct logstruct {
 	bool opening, closing, returning;
 	uint64_t return_ns; /* not before */
 	uint32_t last_sick;
-	uint32_t front;     /* superblocks damaged, not yet made up for */
-	uint32_t front_new; /* of them, since it began to open */
+	uint32_t front;      /* superblocks damaged, not yet made up for */
+	uint32_t front_new;  /* of them, since it began to open */
+	uint32_t front_ever; /* since it was made */
 	uint64_t front_until[VDISK_MEMBERS_MAX]; /* checkpoints */
 };
 
@@ -399,6 +401,7 @@ static bool member_replace(struct logstruct *ls, unsigned member)
 		return false;
 	sim_drive_wipe(&ls->c.sim->drive[i]);
 	ls->front &= ~(1u << i);
+	ls->front_ever &= ~(1u << i);
 	id_assert(!sim_drive_open(&ls->c.sim->drive[i], &slot.bdev));
 	component_name(&slot, (unsigned)i);
 	sim_note(ls->c.sim, "drive %d for %u, member %u", i, ls->drive[member],
@@ -566,10 +569,50 @@ static void log_damaged(struct sim_client *c, unsigned drive, uint64_t off)
 	if (off >= FRONT_BYTES)
 		return;
 	ls->front |= 1u << drive;
+	ls->front_ever |= 1u << drive;
 	ls->front_new |= 1u << drive;
 	if (ls->vdisk)
 		vlog_info(ls->vdisk, &info);
 	ls->front_until[drive] = info.checkpoints + 2;
+}
+
+/*
+ * What a component's own newest superblock stands on is never written over,
+ * neither its slot nor the snapshot it names: the rule that makes each of them
+ * whole at any crash. Of one that was damaged, or could not be read, the owner
+ * may believe otherwise.
+ */
+static void log_writing(struct sim_client *c, unsigned drive, uint64_t off)
+{
+	const struct logstruct *ls = log_of(c);
+	struct sim_drive *d = &c->sim->drive[drive];
+	uint8_t front[FMT_SUPER(2)];
+	const void *const block[2] = { front + FMT_SUPER(0),
+				       front + FMT_SUPER(1) };
+	struct fmt_label label;
+	struct fmt_super super;
+	unsigned slot;
+
+	if (d->struck || d->bad || d->rotten || off < FMT_BLOCK ||
+	    ls->front_ever & 1u << drive)
+		return;
+	sim_drive_peek(d, 0, front, sizeof(front));
+	memcpy(&label, front + FMT_LABEL_A, sizeof(label));
+	if (off >= label.off_data ||
+	    fmt_label_check(front + FMT_LABEL_A, FMT_COMP_ANY, FMT_LABEL_A) ||
+	    fmt_super_newest(block, label.head.vdisk, label.head.comp, &super,
+			     &slot))
+		return;
+	if (off == FMT_SUPER(slot))
+		sim_violation(c->sim,
+			      "drive %u: its newest superblock is written over",
+			      drive);
+	if (super.content.seq && super.content.snap_len &&
+	    off - label.off_snap[super.content.area] < label.snap_bytes)
+		sim_violation(c->sim,
+			      "drive %u: the snapshot of its newest superblock "
+			      "is written over",
+			      drive);
 }
 
 static bool log_tolerates(struct sim_client *c, uint32_t mask)
@@ -668,6 +711,7 @@ const struct sim_client_ops sim_log_ops = {
 	.hot = log_hot,
 	.damage_ok = log_damage_ok,
 	.damaged = log_damaged,
+	.writing = log_writing,
 	.open_half = log_open_half,
 	.rested = log_rested,
 	.check = log_check,

@@ -9,76 +9,81 @@ set -u
 sim=${BIN_DIR:?}/sim
 status=0
 
-# layout, fault, last of the seeds 1-, how often. "open": within how many seeds
-# it is caught, if at all, is not known yet; README.md says why.
+# layout, fault, profile ("-": each in turn), last of the seeds 1-, how often.
+# "open": within how many seeds it is caught, if at all, is not known; README.md
+# says why.
 faults="
-inplace ack_early              300    rare
-inplace claim_minority         20     frequent
-inplace claim_none             20     frequent
-inplace clean_unflushed        600    rare
-inplace copy_alone             20     frequent
-inplace failure_untold         300    rare
-inplace flush_failed_trusted   60     frequent
-inplace flush_one              20     frequent
-inplace label_in_place         60     frequent
-inplace label_minority         20     frequent
-inplace label_unflushed        20000  rare
-inplace lock_none              20     frequent
-inplace mark_early             2000   rare
-inplace mark_ignored           20     frequent
-inplace moved_unflushed        60     frequent
-inplace parity_unread          20     frequent
-inplace read_any_copy          60     frequent
-inplace read_failed_member     600    rare
-inplace rebuild_unread         300    frequent
-inplace resync_none            20     frequent
-inplace resync_volatile        600    rare
-inplace stale_served           60     frequent
-inplace whole_early            100    frequent
-inplace window_open            20     frequent
-inplace write_failed_trusted   300    rare
-log     ack_any                20     frequent
-log     apply_ooo              20     frequent
-log     blind_claim            20     frequent
-log     commit_early           20     frequent
-log     free_early             20     frequent
-log     global_area            40     frequent
-log     log_m                  40     frequent
-log     no_cas                 20     frequent
-log     no_crc                 60     frequent
-log     no_epoch_ckpt          20     frequent
-log     no_flush               20     frequent
-log     no_fua                 20     frequent
-log     quorum_1               600    rare
-log     seal_early             20     frequent
-log     snap_m                 60     frequent
-log     trim_early             20     frequent
-log     zone_late              20     frequent
-log     no_zone_epoch          300    rare
-log     slot_early             600    rare
-log     blank_votes            2000   open
-log     ghost                  20     frequent
-log     global_slot            2000   open
-log     lost_early             2000   open
-log     no_claim               2000   open
-log     no_lba_seed            2000   open
-log     no_magic               2000   open
-log     old_votes              600    rare
-log     punch_early            2000   open
-log     read_replaced          300    rare
-log     repair_race            2000   open
-log     sb_early               20     frequent
-log     scan_window            20     frequent
-log     seg_id_again           2000   open
-log     snap_no_cow            2000   open
-log     stale_repair           2000   open
-log     too_few                1000   rare
-log     trust_failed           2000   open
+inplace ack_early              -         300    rare
+inplace claim_minority         -         20     frequent
+inplace claim_none             -         20     frequent
+inplace clean_unflushed        -         600    rare
+inplace copy_alone             -         20     frequent
+inplace failure_untold         -         300    rare
+inplace flush_failed_trusted   -         60     frequent
+inplace flush_one              -         20     frequent
+inplace label_in_place         -         60     frequent
+inplace label_minority         -         20     frequent
+inplace label_unflushed        -         20000  rare
+inplace lock_none              -         20     frequent
+inplace mark_early             -         2000   rare
+inplace mark_ignored           -         20     frequent
+inplace moved_unflushed        -         60     frequent
+inplace parity_unread          -         20     frequent
+inplace read_any_copy          -         60     frequent
+inplace read_failed_member     -         600    rare
+inplace rebuild_unread         -         300    frequent
+inplace resync_none            -         20     frequent
+inplace resync_volatile        -         600    rare
+inplace stale_served           -         60     frequent
+inplace whole_early            -         100    frequent
+inplace window_open            -         20     frequent
+inplace write_failed_trusted   -         300    rare
+log     ack_any                -         20     frequent
+log     apply_ooo              -         20     frequent
+log     blind_claim            -         20     frequent
+log     commit_early           -         20     frequent
+log     free_early             -         20     frequent
+log     global_area            -         40     frequent
+log     log_m                  -         40     frequent
+log     no_cas                 -         20     frequent
+log     no_crc                 -         60     frequent
+log     no_epoch_ckpt          -         20     frequent
+log     recover_destage        flapping  300    rare
+log     no_flush               -         20     frequent
+log     no_fua                 -         20     frequent
+log     quorum_1               swizzled  200    rare
+log     seal_early             -         20     frequent
+log     snap_m                 -         60     frequent
+log     trim_early             -         20     frequent
+log     zone_late              -         20     frequent
+log     no_zone_epoch          -         300    rare
+log     slot_early             -         600    rare
+log     blank_votes            -         2000   open
+log     ghost                  -         20     frequent
+log     global_slot            swizzled  20     frequent
+log     lost_early             -         2000   open
+log     no_claim               swizzled  300    rare
+log     no_lba_seed            -         2000   open
+log     no_magic               -         2000   open
+log     old_votes              swizzled  200    rare
+log     punch_early            -         2000   open
+log     read_replaced          -         300    rare
+log     repair_race            -         2000   open
+log     sb_early               -         20     frequent
+log     scan_window            -         20     frequent
+log     seg_id_again           -         2000   open
+log     snap_no_cow            -         2000   open
+log     stale_repair           -         2000   open
+log     too_few                -         1000   rare
+log     trust_failed           swizzled  60     rare
 "
 
+# caught LAYOUT FAULT PROFILE LAST
 caught() {
-  "$sim" --layout "$1" --mutation "$2" --seeds "1-$3" --expect-violation 2>&1 |
-    grep '^caught'
+  last=$4
+  set -- --layout "$1" --mutation "$2" --profile "$3"
+  [ "$6" != - ] || set -- "$1" "$2" "$3" "$4"
+  "$sim" "$@" --seeds "1-$last" --expect-violation 2>&1 | grep '^caught'
 }
 
 for name in $("$sim" --list | sed -n 's/^mutation *\([a-z]*\) */\1:/p'); do
@@ -89,7 +94,7 @@ for name in $("$sim" --list | sed -n 's/^mutation *\([a-z]*\) */\1:/p'); do
 done
 
 printf '%s' "$faults" | {
-  while read -r layout name last often; do
+  while read -r layout name profile last often; do
     [ -n "$name" ] || continue
     case " ${*:-$name} " in
     *" $name "* | *" $often "*) ;;
@@ -97,7 +102,7 @@ printf '%s' "$faults" | {
     esac
     [ "$often$*" = open ] && continue
     printf '%-8s%-22s' "$layout" "$name"
-    caught "$layout" "$name" "$last" || {
+    caught "$layout" "$name" "$profile" "$last" || {
       echo "NOT CAUGHT within $last seeds"
       status=1
     }

@@ -152,6 +152,8 @@ struct sim_client_ops {
 	bool (*damage_ok)(struct sim_client *c, uint64_t off, bool rot);
 	/* It happened. NULL: of no interest. */
 	void (*damaged)(struct sim_client *c, unsigned drive, uint64_t off);
+	/* A write is submitted to a drive. NULL: of no interest. */
+	void (*writing)(struct sim_client *c, unsigned drive, uint64_t off);
 	/* Create was cut short: what it left behind. NULL: not to be tried. */
 	void (*open_half)(struct sim_client *c);
 	bool (*rested)(struct sim_client *c); /* nothing left to do */

@@ -426,6 +426,7 @@ struct meta {
 	uint32_t prefer; /* members that should have the next content */
 	struct batch batch;
 	uint32_t members; /* still good */
+	uint32_t gone;    /* lost since they were chosen, back or not */
 	uint8_t area[FMT_COMPS_MAX];
 	struct fmt_content content;
 	uint64_t seq; /* of contents in this epoch */

@@ -329,6 +329,7 @@ void member_lost(struct vlog *v, unsigned index, int why)
 	m->why = why;
 	m->note = NULL;
 	m->lost_ns = reactor_now(v->r);
+	v->meta.gone |= 1u << index;
 	if (!MUT(TRUST_FAILED))
 		m->learned = false;
 	/* While opening the bdevs are still the opener's. */

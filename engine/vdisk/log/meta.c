@@ -166,7 +166,8 @@ static void super_put(struct vlog *v, struct batch *b, unsigned i,
 	v->stat.snap_bytes += FMT_BLOCK;
 }
 
-/* What is known of each that was written; returns those that hold it. */
+/* What is known of each that was written; returns those that hold it. One that
+ * was lost meanwhile may be back, and read, or another in its place. */
 static uint32_t super_settle(struct vlog *v, uint32_t mask,
 			     const struct batch *b)
 {
@@ -177,7 +178,7 @@ static uint32_t super_settle(struct vlog *v, uint32_t mask,
 
 		if (!(mask & 1u << i))
 			continue;
-		if (!(b->failed & 1u << i)) {
+		if (!((b->failed | v->meta.gone) & 1u << i)) {
 			memcpy(&m->super, v->meta.super[i]->data,
 			       sizeof(m->super));
 			m->super_slot = MUT(GLOBAL_SLOT) ? v->meta.seq & 1
@@ -220,6 +221,7 @@ void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result))
 
 	meta->claimed = done;
 	meta->members = group_usable(v);
+	meta->gone = 0;
 	for (unsigned i = 0; i < meta_group(v); i++)
 		if (meta->members & 1u << i &&
 		    v->member[i].super.promised > v->epoch)
@@ -288,7 +290,7 @@ static bool members_choose(struct vlog *v)
 	const unsigned small =
 		c->group_m < c->group_was ? c->group_m : c->group_was;
 
-	v->meta.members = 0;
+	v->meta.members = v->meta.gone = 0;
 	if (c->group_m != c->group_was)
 		members_add(v, 2 * small + 1, small + 1);
 	members_add(v, meta_group(v), copies_wanted(v));
@@ -593,9 +595,7 @@ static bool commit_lost(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
-	for (unsigned i = 0; i < meta_group(v); i++)
-		if (!v->member[i].alive)
-			meta->members &= ~(1u << i);
+	meta->members &= ~meta->gone;
 	return !copies_suffice(v, meta->members);
 }
 
