@@ -334,7 +334,7 @@ static int run(const struct options *o)
 		rc = policy_run(o, &policies[i], share, shared);
 		left -= share;
 	}
-	if (!rc && left)
+	if (!rc && left && o->policy)
 		printf("no such policy: %s\n", o->policy);
 	else if (!rc)
 		printf("%u kills: nothing lost, nothing wrong\n", o->kills);
