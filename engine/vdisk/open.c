@@ -70,12 +70,8 @@ static bool set_left(struct opener *op, const struct label *label)
 		target->set_state != SET_TARGET);
 }
 
-static void opener_closed_one(void *arg)
-{
-	(void)arg;
-}
-
-/* What was brought but not needed is ours too, from success on. */
+/* What was brought but not needed is ours too, from success on, and gone
+ * before the vDisk is. */
 static void opener_leftovers(struct opener *op)
 {
 	for (unsigned i = 0; i < op->count; i++) {
@@ -87,7 +83,7 @@ static void opener_leftovers(struct opener *op)
 		for (unsigned j = 0; op->target && j < op->target->slots; j++)
 			used = used || op->target->member[j].bdev == bdev;
 		if (bdev && !used)
-			bdev_close(bdev, opener_closed_one, NULL);
+			vset_bdev_close(op->vs, bdev);
 	}
 }
 

@@ -246,6 +246,8 @@ void vset_free(struct vset *vs);
  * the caller's to free then. clean: says so in the labels. */
 void vset_close(struct vset *vs, bool clean,
 		void (*closed)(struct vset *vs, void *arg), void *arg);
+/* A component that is none of its members: it is gone before the set is. */
+void vset_bdev_close(struct vset *vs, struct bdev *bdev);
 void vset_member_failed(struct vset *vs, unsigned index, int why);
 void vset_dirty(struct vset *vs); /* what is in memory is to be committed */
 void vset_fail(struct vset *vs, const char *reason);

@@ -243,6 +243,12 @@ static void member_closed(void *arg)
 		vset_task_post(vs);
 }
 
+void vset_bdev_close(struct vset *vs, struct bdev *bdev)
+{
+	vs->bdevs_closing++;
+	bdev_close(bdev, member_closed, vs);
+}
+
 static void member_close(struct vset *vs, unsigned index)
 {
 	struct bdev *bdev = vs->member[index].bdev;
@@ -250,8 +256,7 @@ static void member_close(struct vset *vs, unsigned index)
 	vs->member[index].bdev = NULL;
 	if (!bdev || vs->opening)
 		return; /* still the opener's */
-	vs->bdevs_closing++;
-	bdev_close(bdev, member_closed, vs);
+	vset_bdev_close(vs, bdev);
 }
 
 /*

@@ -479,6 +479,49 @@ static void test_stuck(void **state)
 	stuck_drive(1, 3, 7);
 }
 
+static void closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+/*
+ * A drive that hangs while the vDisk opens, after so many reads, is away to
+ * it; but what it holds is in flight, so the vDisk is not closed before it.
+ */
+static void stuck_while_opening(uint64_t reads)
+{
+	bool over = false;
+	struct rig rig;
+
+	create(&rig, 2, 1, 3);
+	fill(&rig, 3);
+	rig_crash(&rig, false);
+	reads += rig.disk[1].reads;
+	rig_open(&rig);
+	while (rig.disk[1].reads < reads)
+		assert_true(rig_turn(&rig));
+	rig.disk[1].stuck = true;
+	assert_int_equal(rig_wait(&rig), 0);
+	assert_int_equal(info_of(&rig).slot[1].state, MEMBER_MISSING);
+	expect_all(&rig, 3);
+	rig_check(&rig);
+	bdev_close(rig.vd, closed, &over);
+	rig_run(&rig, 20 * SEC_NS);
+	assert_false(over);
+	disk_unstick(&rig.disk[1]);
+	rig_run(&rig, SEC_NS);
+	assert_true(over);
+	assert_null(rig.disk[1].open);
+	rig_fini(&rig);
+}
+
+static void test_stuck_while_opening(void **state)
+{
+	(void)state;
+	for (uint64_t reads = 0; reads < 3; reads++)
+		stuck_while_opening(reads);
+}
+
 /* What no choice of units gives is lost for good only once nobody is away who
  * might have it; then it is marked, told, and in nobody's way. */
 static void test_lost(void **state)
@@ -563,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_throttle),
 		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_stuck_while_opening),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_claimed_in_vain),
 	};

@@ -269,6 +269,12 @@ static void member_closed(void *arg)
 	vlog_kick(v);
 }
 
+void member_bdev_close(struct vlog *v, struct bdev *bdev)
+{
+	v->closing_members++;
+	bdev_close(bdev, member_closed, v);
+}
+
 static void member_give_up(struct vlog *v, struct member *m, unsigned index)
 {
 	struct lio *lio;
@@ -333,10 +339,8 @@ void member_lost(struct vlog *v, unsigned index, int why)
 	if (!MUT(TRUST_FAILED))
 		m->learned = false;
 	/* While opening the bdevs are still the opener's. */
-	if (v->owns) {
-		v->closing_members++;
-		bdev_close(bdev, member_closed, v);
-	}
+	if (v->owns)
+		member_bdev_close(v, bdev);
 	member_give_up(v, m, index);
 	seg_member_lost(v, index);
 	if (v->state == VLOG_SERVING)

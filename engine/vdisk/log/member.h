@@ -96,6 +96,8 @@ struct member {
 };
 
 void member_lost(struct vlog *v, unsigned member, int why);
+/* A component that is no member, or no more: v is not gone before it is. */
+void member_bdev_close(struct vlog *v, struct bdev *bdev);
 /* It is in service, and the vDisk goes on without. */
 bool member_dispensable(const struct vlog *v, unsigned member);
 unsigned member_alive_count(const struct vlog *v);

@@ -93,11 +93,6 @@ static void opening_finish(struct vlog_opening *op, int result)
 
 /* ---- a vDisk over them --------------------------------------------- */
 
-static void unused_closed(void *arg)
-{
-	(void)arg; /* a stuck drive may take its time: nobody waits */
-}
-
 static bool is_member(const struct vlog *v, const struct bdev *bdev)
 {
 	for (unsigned c = 0; c < v->n; c++)
@@ -138,10 +133,11 @@ static void recovered(struct vlog *v, int result, const struct err *err)
 	places_take(op);
 	policy_resume(v);
 	/* What failed while opening is closed as if it had failed now, and
-	 * so is what has no place. */
+	 * so is what has no place: a stuck drive may take its time, and only
+	 * the vDisk's end waits for it. */
 	for (unsigned i = 0; i < op->slots; i++)
 		if (op->slot[i].bdev && !is_member(v, op->slot[i].bdev))
-			bdev_close(op->slot[i].bdev, unused_closed, NULL);
+			member_bdev_close(v, op->slot[i].bdev);
 	vlog_kick(v);
 	opening_finish(op, 0);
 }
