@@ -337,6 +337,108 @@ static void test_sealed_late(void **state)
 	}
 }
 
+/* ---- members go in the middle of it --------------------------------- */
+
+struct loss {
+	struct step from;
+	unsigned n;
+	struct step to;
+	uint32_t gone; /* bits of members */
+};
+
+static void gone(struct rig *rig, uint32_t mask)
+{
+	struct err err = { 0 };
+
+	for (unsigned i = 0; i < rig->n; i++)
+		if (mask & 1u << i)
+			assert_int_equal(vlog_member_fail(rig->vd, i, &err), 0);
+	for (unsigned i = 0; i < rig->n; i++)
+		while (mask & 1u << i && rig->disk[i].open)
+			rig_turn(rig);
+}
+
+/* One after another. empty: bits of those that another comes in for. */
+static void come_back(struct rig *rig, uint32_t mask, uint32_t empty,
+		      int result)
+{
+	for (unsigned i = 0; i < rig->n; i++) {
+		unsigned disk = i;
+		struct answer back = { 0 };
+
+		if (!(mask & 1u << i))
+			continue;
+		if (empty & 1u << i)
+			disk = rig_disk_add(rig, rig->disk[0].bytes);
+		vlog_member_return(rig->vd, i, disk_open(&rig->disk[disk]),
+				   answered, &back);
+		wait_for(rig, &back, 1);
+		assert_int_equal(back.result, result);
+	}
+}
+
+static bool in_service(struct rig *rig)
+{
+	struct vlog_info info;
+
+	vlog_info(rig->vd, &info);
+	return info.state != VDISK_FAILED;
+}
+
+/* With a checkpoint at work most of the time: what is to be said waits. */
+static bool lost_once(unsigned after, const struct loss *l)
+{
+	struct answer a = { 0 };
+	struct rig rig;
+	bool serves;
+
+	begin(&rig, 4000 + after, l->from.k, l->from.m, l->n);
+	change(&rig, &l->to, &a);
+	for (unsigned i = 0; i < after; i++) {
+		if (i % 3 == 0)
+			vlog_checkpoint(rig.vd);
+		rig_turn(&rig);
+	}
+	gone(&rig, l->gone);
+	turns(&rig, after % 20);
+	serves = in_service(&rig);
+	for (unsigned i = 0; serves && after % 8 == 1 && i < 12; i++)
+		fill(&rig); /* goes on without them */
+	if (after % 4 != 3)
+		come_back(&rig, l->gone,
+			  after % 4 == 2 && l->to.m ? l->gone & -l->gone : 0,
+			  serves ? 0 : -EIO);
+	if (serves && after % 4 != 3) {
+		wait_for(&rig, &a, 1);
+		fill(&rig);
+		rig_until(&rig, VDISK_HEALTHY, 200 * SEC_NS);
+		expect_all(&rig);
+	}
+	end(&rig);
+	return serves;
+}
+
+/* More than the policy that comes tolerates, of those that would have to say
+ * it. It goes on once they are back, or it has stopped: it never hangs. */
+static void test_lost(void **state)
+{
+	static const struct loss losses[] = {
+		{ { 6, 4, 2, 0, 0 }, 6, { 5, 2, 1, VLOG_LZ4, 0 }, 3 },
+		{ { 5, 2, 1, 0, 0 }, 3, { 0, 2, 0, VLOG_RAW, 0 }, 1 },
+		{ { 5, 2, 1, 0, 0 }, 6, { 6, 3, 2, VLOG_RAW, 0 }, 0x1a },
+		{ { 1, 1, 2, 0, 0 }, 7, { 1, 1, 3, VLOG_RAW, 0 }, 0x6c },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < array_len(losses); i++) {
+		unsigned served = 0;
+
+		for (unsigned after = 0; after < 130; after += 3)
+			served += lost_once(after, &losses[i]);
+		assert_in_range(served, 7, 44);
+	}
+}
+
 /* What cannot be says why, and changes nothing. */
 static void test_refused(void **state)
 {
@@ -447,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_crash_alone),
 		cmocka_unit_test(test_sealed_late),
+		cmocka_unit_test(test_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

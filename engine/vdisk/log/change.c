@@ -2,8 +2,8 @@
 /*
  * Changes of members and policy while the vDisk serves, one after another.
  *
- *   a member   READ its label --> it is ours: LEARN its superblocks; usable
- *                             '-> it is empty: MAKE it, then CONFIG
+ *   a member   read its label --> it is ours: learn its superblocks; usable
+ *                             '-> it is empty: make it in its turn, then CONFIG
  *   a policy   in policy.c, to CONFIG and beyond
  *
  *   CONFIG     wait until no content is in work; say it in conf; from then on
@@ -12,7 +12,9 @@
  *              committed.
  *   LEAVING    it came to nothing; its bdev is being closed
  *
- * A drive that is stuck holds nobody up but itself.
+ * A drive that is stuck holds nobody up but itself. A member that is ours has
+ * nothing to be said of it, so it waits for no other change: one of those may
+ * be waiting for just this member to be back.
  */
 #include "engine/vdisk/log/change.h"
 
@@ -98,7 +100,8 @@ void change_refuse(struct change *c, int result)
 	part_closed(c);
 }
 
-struct change *change_head(const struct vlog *v)
+/* The one whose turn it is, or NULL. */
+static struct change *change_head(const struct vlog *v)
 {
 	struct change *c = v->changes;
 
@@ -109,9 +112,11 @@ struct change *change_head(const struct vlog *v)
 
 bool change_later(struct change *c)
 {
-	struct change **at = &c->v->changes;
+	struct change **at = &c->v->changes, *next = c->next;
 
-	if (!c->next)
+	while (next && next->step >= CHANGE_WAIT)
+		next = next->next;
+	if (!next)
 		return false;
 	change_unlink(c);
 	c->next = NULL;
@@ -119,6 +124,14 @@ bool change_later(struct change *c)
 		at = &(*at)->next;
 	*at = c;
 	return true;
+}
+
+bool change_saying(const struct vlog *v)
+{
+	for (const struct change *c = v->changes; c; c = c->next)
+		if (c->step == CHANGE_CONFIG || c->step == CHANGE_NAMED)
+			return true;
+	return false;
 }
 
 struct change *change_add(struct vlog *v, bool (*turn)(struct change *c),
@@ -165,13 +178,22 @@ static bool turn(struct change *c)
 	return c->turn(c);
 }
 
+static bool early(struct change *c)
+{
+	if (c->step != CHANGE_QUEUED && c->step != CHANGE_READ)
+		return false;
+	if (c->v->state != VLOG_SERVING)
+		return out_of_service(c);
+	return c->early && c->early(c);
+}
+
 bool change_step(struct vlog *v)
 {
 	struct change *head = change_head(v);
 
 	/* One a time: any may be gone after it. */
 	for (struct change *c = v->changes; c; c = c->next)
-		if ((c == head || c->step == CHANGE_APART) && turn(c))
+		if (c == head || c->step == CHANGE_APART ? turn(c) : early(c))
 			return true;
 	return false;
 }
@@ -311,9 +333,9 @@ int part_check(const struct vlog *v, const struct bdev *b, uint32_t slots,
 
 /* ---- one member ---------------------------------------------------- */
 
-static void return_learned(struct vlog *v)
+static void return_learned(struct vlog *v, void *arg)
 {
-	struct change *c = change_head(v);
+	struct change *c = arg;
 	struct change_part *p = &c->part[0];
 	struct member *m = &v->member[p->index];
 
@@ -400,30 +422,23 @@ static int member_place_check(const struct vlog *v, const struct change *c,
 	return part_check(v, slot->bdev, v->conf.seat[index].slots, err);
 }
 
-static void member_read(struct change *c)
+/* One of the vDisk's own that comes back. */
+static bool member_ours(const struct change *c)
+{
+	const struct vlog *v = c->v;
+	const struct fmt_label *l = front_label(c->front->buf);
+
+	return l && !memcmp(l->head.vdisk, v->uuid, 16) &&
+	       !memcmp(l->comp_uuid, v->conf.seat[c->part[0].index].uuid, 16);
+}
+
+static void member_make(struct change *c)
 {
 	struct vlog *v = c->v;
 	struct change_part *p = &c->part[0];
-	const struct fmt_label *l = front_label(c->front->buf);
-	int rc = c->front->result;
+	int rc;
 
-	/* A label may stand where it was not read. */
-	if (!rc && !l && c->front->unread)
-		rc = -EIO;
-
-	if (v->state != VLOG_SERVING) {
-		rc = err_set(&c->err, v->closing ? -ECANCELED : -EIO,
-			     "%s: not in service", v->bdev.name);
-	} else if (rc) {
-		err_set(&c->err, rc, "%s cannot be read: %s",
-			p->slot.bdev->name, strerror(-rc));
-	} else if (l && !memcmp(l->head.vdisk, v->uuid, 16) &&
-		   !memcmp(l->comp_uuid, v->conf.seat[p->index].uuid, 16)) {
-		c->step = CHANGE_BUSY;
-		v->member[p->index].bdev = p->slot.bdev;
-		meta_learn(v, 1u << p->index, return_learned);
-		return;
-	} else if (!front_free(v, c->front->buf)) {
+	if (!front_free(v, c->front->buf)) {
 		rc = err_set(&c->err, -EINVAL,
 			     "%s is neither component %u of this vDisk nor "
 			     "empty",
@@ -437,6 +452,23 @@ static void member_read(struct change *c)
 	}
 	if (rc)
 		change_refuse(c, rc);
+}
+
+static void member_read(struct change *c)
+{
+	int rc = c->front->result;
+
+	/* A label may stand where it was not read. */
+	if (!rc && !front_label(c->front->buf) && c->front->unread)
+		rc = -EIO;
+	if (rc) {
+		err_set(&c->err, rc, "%s cannot be read: %s",
+			c->part[0].slot.bdev->name, strerror(-rc));
+		change_refuse(c, rc);
+		return;
+	}
+	c->step = CHANGE_READ;
+	vlog_kick(c->v);
 }
 
 static void member_read_done(struct front_read *f)
@@ -471,26 +503,16 @@ static void member_named(struct change *c)
 	change_named(c);
 }
 
-static bool member_turn(struct change *c)
+static void member_read_begin(struct change *c)
 {
 	struct vlog *v = c->v;
 	struct change_part *p = &c->part[0];
 
-	if (c->step == CHANGE_CONFIG) {
-		member_named(c);
-		return true;
-	}
-	if (c->step == CHANGE_NAMED) {
-		part_usable(c, p);
-		resync_member_back(v);
-		change_end(c);
-		return true;
-	}
 	if (p->index >= v->n || v->member[p->index].bdev) {
 		err_set(&c->err, -EBUSY, "%s: member %u is in service",
 			v->bdev.name, p->index);
 		change_refuse(c, -EBUSY);
-		return true;
+		return;
 	}
 	c->step = CHANGE_BUSY;
 	c->timer.fn = member_read_late;
@@ -498,7 +520,61 @@ static bool member_turn(struct change *c)
 	front_read_begin(c->front, p->slot.bdev, member_read_done, c);
 	if (!c->front->busy) /* too small to be one */
 		member_read(c);
+}
+
+/* Another one for the same place was there before. */
+static bool member_second(const struct change *c)
+{
+	const struct change *o = c->v->changes;
+
+	while (o != c && (o->early != c->early || o->step == CHANGE_LEAVING ||
+			  o->part[0].index != c->part[0].index))
+		o = o->next;
+	return o != c;
+}
+
+static bool member_early(struct change *c)
+{
+	struct vlog *v = c->v;
+	struct change_part *p = &c->part[0];
+
+	if (member_second(c))
+		return false;
+	if (c->step == CHANGE_QUEUED) {
+		member_read_begin(c);
+		return true;
+	}
+	if (v->meta.learn_mask || !member_ours(c))
+		return false;
+	c->step = CHANGE_BUSY;
+	v->member[p->index].bdev = p->slot.bdev;
+	meta_learn(v, 1u << p->index, return_learned, c);
 	return true;
+}
+
+static bool member_turn(struct change *c)
+{
+	struct vlog *v = c->v;
+
+	switch (c->step) {
+	case CHANGE_QUEUED:
+		return member_early(c);
+	case CHANGE_READ:
+		if (member_ours(c))
+			return member_early(c);
+		member_make(c);
+		return true;
+	case CHANGE_CONFIG:
+		member_named(c);
+		return true;
+	case CHANGE_NAMED:
+		part_usable(c, &c->part[0]);
+		resync_member_back(v);
+		change_end(c);
+		return true;
+	default:
+		return false;
+	}
 }
 
 void vlog_replace(struct bdev *vdisk, unsigned index,
@@ -508,6 +584,7 @@ void vlog_replace(struct bdev *vdisk, unsigned index,
 	struct change *c = change_add(v, member_turn, done, arg);
 
 	id_assert(slot->bdev);
+	c->early = member_early;
 	c->parts = 1;
 	c->part[0].index = index;
 	c->part[0].slot = *slot;

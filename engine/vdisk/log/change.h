@@ -10,6 +10,7 @@
 
 enum change_step {
 	CHANGE_QUEUED,
+	CHANGE_READ,   /* its label is; made, if need be, in its turn */
 	CHANGE_BUSY,   /* with I/O of its own */
 	CHANGE_CONFIG, /* ready to be said in the next content */
 	CHANGE_NAMED,  /* said; waits until a content with it is committed */
@@ -41,10 +42,12 @@ struct change {
 	struct change *next;
 	struct vlog *v;
 	enum change_step step;
-	/* In the steps QUEUED, CONFIG (no content is in work), NAMED (it is
-	 * committed), WAIT and APART, when it is its turn. False: nothing was
-	 * to be done; else it may be gone. */
+	/* In the steps QUEUED, READ, CONFIG (no content is in work), NAMED (it
+	 * is committed), WAIT and APART, when it is its turn. False: nothing
+	 * was to be done; else it may be gone. */
 	bool (*turn)(struct change *c);
+	/* In QUEUED and READ, ahead of its turn; NULL: nothing to be done. */
+	bool (*early)(struct change *c);
 	vdisk_done_fn *done;
 	void *arg;
 	int result;
@@ -67,12 +70,12 @@ struct change {
 
 struct change *change_add(struct vlog *v, bool (*turn)(struct change *c),
 			  vdisk_done_fn *done, void *arg);
-/* The one whose turn it is, or NULL. */
-struct change *change_head(const struct vlog *v);
 /* It is in conf now. */
 void change_named(struct change *c);
-/* The others first. False: there are none. */
+/* The others first. False: there are none that would go on. */
 bool change_later(struct change *c);
+/* One is about to be said, or it is not committed yet. */
+bool change_saying(const struct vlog *v);
 /* It is over: done() is called, c is gone. */
 void change_end(struct change *c);
 /* It is refused: closes what came with it first. */

@@ -390,7 +390,8 @@ void admit_took(struct vlog *v, unsigned grans);
 /* ---- metadata group (meta.c, snap.c) ------------------------------- */
 
 static inline unsigned meta_group(const struct vlog *v);
-void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v));
+void meta_learn(struct vlog *v, uint32_t mask,
+		void (*done)(struct vlog *v, void *arg), void *arg);
 void meta_claim(struct vlog *v, void (*done)(struct vlog *v, int result));
 /* Snapshot and superblocks; done() once a content of this call or later is
  * committed. It goes on until it is, or the vDisk stops. */
@@ -418,7 +419,8 @@ struct meta {
 	struct batch learn[2]; /* by slot */
 	uint32_t learn_mask;
 	struct lbuf *learn_buf[FMT_COMPS_MAX][2];
-	void (*learned)(struct vlog *v);
+	void (*learned)(struct vlog *v, void *arg);
+	void *learned_arg;
 	void (*claimed)(struct vlog *v, int result);
 
 	enum meta_phase phase;

@@ -96,10 +96,10 @@ struct vlog_opening *vlog_open(struct reactor *r, const struct vlog_spec *spec,
  * is new, while what stood on the old one is rebuilt by cleaning. The old one
  * is of no use from then on.
  * slot  its place and bdev, which is the vDisk's from the call on
- * Several may be called for at once; they are done in order. done() on failure
- * comes when the bdev is closed: -EBUSY the member is in service; -EINVAL
- * neither its own nor empty; -ENOSPC too small; -ESTALE another owner claimed
- * it, the vDisk stops.
+ * Several may be called for at once; they are done in order, but for its own,
+ * which wait for no other change. done() on failure comes when the bdev is
+ * closed: -EBUSY the member is in service; -EINVAL neither its own nor empty;
+ * -ENOSPC too small; -ESTALE another owner claimed it, the vDisk stops.
  */
 void vlog_replace(struct bdev *vdisk, unsigned index,
 		  const struct vdisk_slot *slot, vdisk_done_fn *done,

@@ -99,7 +99,7 @@ static void learned(struct vlog *v)
 		lbuf_put(meta->learn_buf[i][1]);
 	}
 	meta->learn_mask = 0;
-	meta->learned(v);
+	meta->learned(v, meta->learned_arg);
 }
 
 static void learned_0(struct batch *b)
@@ -113,12 +113,14 @@ static void learned_1(struct batch *b)
 }
 
 /* done() may run from inside. */
-void meta_learn(struct vlog *v, uint32_t mask, void (*done)(struct vlog *v))
+void meta_learn(struct vlog *v, uint32_t mask,
+		void (*done)(struct vlog *v, void *arg), void *arg)
 {
 	struct meta *meta = &v->meta;
 
 	id_assert(!meta->learn_mask);
 	meta->learned = done;
+	meta->learned_arg = arg;
 	meta->learn_mask = mask;
 	batch_begin(&meta->learn[0], learned_0);
 	batch_begin(&meta->learn[1], learned_1);

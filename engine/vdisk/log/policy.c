@@ -4,8 +4,8 @@
  *
  *   ASKED    may it be, is there room; components that come in are made
  *   SAY      a content with the policy, the members and their slots
- *   TAKE     once that is committed what is written follows it; what is open
- *            in the old shape is closed
+ *   TAKE     once that is committed, and there are members enough, what is
+ *            written follows it; what is open in the old shape is closed
  *   SETTLE   what the log holds in fewer copies is durable, so that the next
  *            content does without it
  *   GROUP    a content that moves the metadata group to 2m + 1 members: on a
@@ -224,6 +224,22 @@ static int policy_take(struct vlog *v, struct change *c)
 	return 0;
 }
 
+/* Not while nothing could be written by it, nor amid what others say. */
+static bool take_ready(const struct vlog *v, const struct change *c)
+{
+	return member_alive_count(v) + c->parts > v->conf.m &&
+	       (c->step != CHANGE_APART || !change_saying(v));
+}
+
+/* Who is missing may be replaced meanwhile. */
+static bool take_later(struct change *c)
+{
+	const bool moved = c->step != CHANGE_APART;
+
+	c->step = CHANGE_APART;
+	return moved;
+}
+
 /* ---- the metadata group -------------------------------------------- */
 
 /* Of the group there would be: enough to commit on. */
@@ -313,6 +329,8 @@ static bool policy_turn(struct change *c)
 		c->phase = POLICY_TAKE;
 		return true;
 	case POLICY_TAKE:
+		if (!take_ready(v, c))
+			return take_later(c);
 		if (policy_take(v, c)) {
 			vlog_stop(v, "no memory for its new policy");
 			return true;
@@ -324,6 +342,11 @@ static bool policy_turn(struct change *c)
 	case POLICY_SETTLE:
 		return settle(v, c);
 	case POLICY_GROUP:
+		if (!group_ready(v)) { /* some have gone since */
+			c->step = CHANGE_WAIT;
+			c->phase = POLICY_SETTLE;
+			return true;
+		}
 		v->conf.group_m = (uint8_t)v->m;
 		change_named(c);
 		c->phase = POLICY_ALONE;

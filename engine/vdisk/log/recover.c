@@ -63,10 +63,11 @@ void recover_fail(struct vlog *v, int code)
 
 /* ---- superblocks --------------------------------------------------- */
 
-static void group_learned(struct vlog *v)
+static void group_learned(struct vlog *v, void *arg)
 {
 	uint32_t voters = 0;
 
+	(void)arg;
 	for (unsigned i = 0; i < v->n; i++) {
 		struct member *m = &v->member[i];
 
@@ -397,7 +398,7 @@ static void learn_start(struct vlog *v)
 		if (v->member[i].alive)
 			mask |= 1u << i;
 	v->recovery->phase = LEARN;
-	meta_learn(v, mask, group_learned);
+	meta_learn(v, mask, group_learned, NULL);
 }
 
 bool recover_again(struct vlog *v)
