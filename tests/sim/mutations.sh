@@ -48,7 +48,7 @@ log     log_m                  -         40     frequent
 log     no_cas                 -         20     frequent
 log     no_crc                 -         60     frequent
 log     no_epoch_ckpt          -         20     frequent
-log     recover_destage        flapping  300    rare
+log     recover_destage        -         2000   open
 log     no_flush               -         20     frequent
 log     no_fua                 -         20     frequent
 log     quorum_1               swizzled  200    rare
@@ -73,10 +73,12 @@ log     sb_early               -         20     frequent
 log     scan_window            -         20     frequent
 log     seg_id_again           -         2000   open
 log     snap_no_cow            -         2000   open
-log     stale_repair           -         2000   open
 log     too_few                -         1000   rare
-log     trust_failed           swizzled  60     rare
+log     trust_failed           flapping  20     frequent
 "
+
+# Not within any number of seeds that is known, but at once by a test.
+directed=" stale_repair "
 
 # caught LAYOUT FAULT PROFILE LAST
 caught() {
@@ -88,6 +90,9 @@ caught() {
 
 for name in $("$sim" --list | sed -n 's/^mutation *\([a-z]*\) */\1:/p'); do
   printf '%s' "$faults" | grep -q "^${name%%:*} *${name#*:} " || {
+    case $directed in
+    *" ${name#*:} "*) continue ;;
+    esac
     echo "$name: not in the list of this script"
     status=1
   }
