@@ -316,7 +316,7 @@ static void opened(int result, const struct err *err, struct bdev *vdisk,
 struct config {
 	const struct policy *policy;
 	bool log;
-	enum vlog_codec codec;
+	enum vdisk_codec codec;
 	double ratio;
 };
 
@@ -329,8 +329,8 @@ static struct vlog_spec spec_of(const struct bench *b, const struct config *c,
 		.policy = { .raid = c->policy->raid,
 			    .k = c->policy->k,
 			    .m = c->policy->m,
-			    .stripe_unit_bytes = 64 * KIB },
-		.codec = c->codec,
+			    .stripe_unit_bytes = 64 * KIB,
+			    .codec = (uint8_t)c->codec },
 		.slot = slot,
 		.slots = c->policy->drives,
 	};
@@ -506,18 +506,18 @@ static void all_run(struct bench *b)
 	       "policy", "layout", "codec", "data", "i/o", "out", "k/CPU s",
 	       "us", "best us", "ofbare");
 	for (unsigned i = 0; i < array_len(policies); i++) {
-		c = (struct config) { &policies[i], true, VLOG_LZ4, 1.0 };
+		c = (struct config) { &policies[i], true, VDISK_LZ4, 1.0 };
 		config_run(b, &c, i == 0);
 		c.log = false;
-		c.codec = VLOG_RAW;
+		c.codec = VDISK_RAW;
 		config_run(b, &c, false);
 	}
-	for (int codec = VLOG_RAW; codec <= VLOG_ZSTD; codec++) {
+	for (int codec = VDISK_RAW; codec <= VDISK_ZSTD; codec++) {
 		c = (struct config) { &policies[0], true,
-				      (enum vlog_codec)codec, 2.0 };
+				      (enum vdisk_codec)codec, 2.0 };
 		config_run(b, &c, false);
 		c.ratio = 1.0;
-		if (codec != VLOG_LZ4)
+		if (codec != VDISK_LZ4)
 			config_run(b, &c, false);
 	}
 }

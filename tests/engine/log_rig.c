@@ -466,6 +466,86 @@ void rig_check(struct rig *rig)
 	abort();
 }
 
+/* ---- what is changed in service -------------------------------------- */
+
+static void fail_unless(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	printf("%s\n", what);
+	abort();
+}
+
+void rig_answered(int result, const struct err *err, struct bdev *vd, void *arg)
+{
+	struct answer *a = arg;
+
+	(void)vd;
+	a->count++;
+	a->result = result;
+	if (result)
+		a->err = *err;
+}
+
+void rig_turns(struct rig *rig, unsigned n)
+{
+	while (n--)
+		rig_turn(rig);
+}
+
+void rig_wait_for(struct rig *rig, const struct answer *a, unsigned count)
+{
+	for (unsigned i = 0; a->count < count; i++) {
+		fail_unless(i < 20000, "no answer comes");
+		rig_turn(rig);
+	}
+}
+
+uint32_t rig_version(uint64_t lba)
+{
+	return (uint32_t)(lba * 7 % 50 + 1);
+}
+
+void rig_fill(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)RIG_BLOCKS * 4096);
+
+	for (uint64_t lba = 0; lba < RIG_BLOCKS; lba++)
+		block_make(lba, rig_version(lba), buf + lba * 4096);
+	for (uint64_t lba = 0; lba < RIG_BLOCKS; lba += 3)
+		fail_unless(!bdev_io_sync(rig->vd, BDEV_WRITE, 0, lba * 4096,
+					  buf + lba * 4096, 3 * 4096),
+			    "a write fails");
+	free(buf);
+}
+
+void rig_expect_all(struct rig *rig)
+{
+	uint8_t *buf = malloc((size_t)RIG_BLOCKS * 4096);
+
+	fail_unless(
+		!bdev_io_sync(rig->vd, BDEV_READ, 0, 0, buf, RIG_BLOCKS * 4096),
+		"a read fails");
+	for (uint64_t lba = 0; lba < RIG_BLOCKS; lba++)
+		fail_unless(block_version(lba, buf + lba * 4096) ==
+				    rig_version(lba),
+			    "not what was written");
+	free(buf);
+	rig_check(rig);
+}
+
+void rig_reopen(struct rig *rig)
+{
+	fail_unless(!rig_open_sync(rig), rig->err.text);
+}
+
+void rig_end(struct rig *rig)
+{
+	if (rig->vd)
+		rig_close_sync(rig);
+	rig_fini(rig);
+}
+
 /* ---- content ------------------------------------------------------- */
 
 void block_make(uint64_t lba, uint32_t version, uint8_t *block)

@@ -85,6 +85,27 @@ int rig_expect(struct rig *rig, uint64_t lba, uint32_t version,
 	       uint32_t blocks);
 void rig_check(struct rig *rig); /* vlog_check() or abort */
 
+/* ---- for what is changed in service --------------------------------- */
+
+struct answer {
+	unsigned count;
+	int result;
+	struct err err;
+};
+/* A vdisk_done_fn whose arg is a struct answer. */
+void rig_answered(int result, const struct err *err, struct bdev *vd,
+		  void *arg);
+void rig_wait_for(struct rig *rig, const struct answer *a, unsigned count);
+void rig_turns(struct rig *rig, unsigned n);
+/* The first RIG_BLOCKS blocks, each of a version of its own; and that they are
+ * there, and all invariants hold. Aborts. */
+#define RIG_BLOCKS 90
+uint32_t rig_version(uint64_t lba);
+void rig_fill(struct rig *rig);
+void rig_expect_all(struct rig *rig);
+void rig_reopen(struct rig *rig); /* or abort */
+void rig_end(struct rig *rig);    /* open or not */
+
 /* Content of a block: version 0 is zeros. */
 void block_make(uint64_t lba, uint32_t version, uint8_t *block);
 uint32_t block_version(uint64_t lba, const uint8_t *block); /* or UINT32_MAX */

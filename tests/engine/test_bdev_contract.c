@@ -246,8 +246,10 @@ static int vlog_open_over(struct fixture *f, bool file, struct err *err)
 	struct vlog_spec spec = {
 		.name = "v",
 		.size_bytes = SIZE,
-		.policy = { .raid = RAID_5, .k = 2, .m = 1 },
-		.codec = VLOG_LZ4,
+		.policy = { .raid = RAID_5,
+			    .k = 2,
+			    .m = 1,
+			    .codec = VDISK_LZ4 },
 		.tune = { .zone_bytes = 272 * KIB,
 			  .zones = 4,
 			  .unit_bytes = 16 * KIB,

@@ -165,7 +165,7 @@ static void test_lent(void **state)
 
 	(void)state;
 	rig_init(&rig, 7, 2, 1, 3, 1200);
-	rig.spec.codec = VLOG_LZ4;
+	rig.spec.policy.codec = VDISK_LZ4;
 	if (rig_create_sync(&rig))
 		fail_msg("%s", rig.err.text);
 	put(&rig, 5, 3, 2); /* in the buffer */
@@ -225,7 +225,7 @@ static void test_punch(void **state)
 	(void)state;
 	rig_init(&rig, 8, 2, 1, 3, 1200);
 	rig.spec.tune.slots = 40;
-	rig.spec.codec = VLOG_RAW;
+	rig.spec.policy.codec = VDISK_RAW;
 	rig.spec.pace.punch_ms = 50;
 	if (rig_create_sync(&rig))
 		fail_msg("%s", rig.err.text);

@@ -419,7 +419,7 @@ static void run(uint64_t seed, bool verbose)
 	w.m = shape[s].m;
 	rng_seed(&w.rng, seed * 1000003);
 	rig_init(&w.rig, seed, shape[s].k, shape[s].m, shape[s].n, 600);
-	w.rig.spec.codec = (enum vlog_codec)(seed % 3);
+	w.rig.spec.policy.codec = (uint8_t)(seed % 3);
 	w.rig.spec.tune.slots = 20;
 	w.rig.spec.pace.punch_ms = 1;
 	memset(w.pending, 0xff, sizeof(w.pending));

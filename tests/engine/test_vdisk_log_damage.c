@@ -109,7 +109,7 @@ static void prepare(struct rig *rig, unsigned k, unsigned m, unsigned n)
 	rig->spec.tune.unit_bytes = 16 << 10;
 	rig->spec.tune.stripes = 2;
 	rig->spec.tune.slots = 24;
-	rig->spec.codec = VLOG_LZ4;
+	rig->spec.policy.codec = VDISK_LZ4;
 	if (rig_create_sync(rig))
 		fail_msg("%s", rig->err.text);
 }

@@ -139,15 +139,17 @@ static void opened(int result, const struct err *err, struct bdev *vdisk,
 	w->done = true;
 }
 
-static void world_open(struct world *w, enum vlog_codec codec)
+static void world_open(struct world *w, enum vdisk_codec codec)
 {
 	const struct reactor_opts opts = { .kind = REACTOR_SIM, .seed = 7 };
 	struct vlog_spec spec = {
 		.cluster = "lab",
 		.name = "db1",
 		.size_bytes = 24 * MIB,
-		.policy = { .raid = RAID_6, .k = 2, .m = 2 },
-		.codec = codec,
+		.policy = { .raid = RAID_6,
+			    .k = 2,
+			    .m = 2,
+			    .codec = (uint8_t)codec },
 		.tune = { .zone_bytes = MIB,
 			  .zones = 6,
 			  .unit_bytes = 32 * KIB,
@@ -227,7 +229,7 @@ static void load(struct world *w, unsigned ios)
 		reactor_run_once(w->r, SEC_NS);
 }
 
-static void nothing_is_allocated(enum vlog_codec codec)
+static void nothing_is_allocated(enum vdisk_codec codec)
 {
 	struct vlog_info info;
 	static struct world w;
@@ -253,19 +255,19 @@ static void nothing_is_allocated(enum vlog_codec codec)
 static void raw(void **state)
 {
 	(void)state;
-	nothing_is_allocated(VLOG_RAW);
+	nothing_is_allocated(VDISK_RAW);
 }
 
 static void lz4(void **state)
 {
 	(void)state;
-	nothing_is_allocated(VLOG_LZ4);
+	nothing_is_allocated(VDISK_LZ4);
 }
 
 static void zstd(void **state)
 {
 	(void)state;
-	nothing_is_allocated(VLOG_ZSTD);
+	nothing_is_allocated(VDISK_ZSTD);
 }
 
 int main(void)

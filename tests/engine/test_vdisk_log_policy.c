@@ -16,74 +16,6 @@
 
 #include "log_rig.h"
 
-#define BLOCKS 90
-
-struct answer {
-	unsigned count;
-	int result;
-	struct err err;
-};
-
-static void answered(int result, const struct err *err, struct bdev *vd,
-		     void *arg)
-{
-	struct answer *a = arg;
-
-	(void)vd;
-	a->count++;
-	a->result = result;
-	if (result)
-		a->err = *err;
-}
-
-static uint32_t version_of(uint64_t lba)
-{
-	return (uint32_t)(lba * 7 % 50 + 1);
-}
-
-static void fill(struct rig *rig)
-{
-	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
-
-	for (uint64_t lba = 0; lba < BLOCKS; lba++)
-		block_make(lba, version_of(lba), buf + lba * 4096);
-	for (uint64_t lba = 0; lba < BLOCKS; lba += 3)
-		assert_int_equal(bdev_io_sync(rig->vd, BDEV_WRITE, 0,
-					      lba * 4096, buf + lba * 4096,
-					      3 * 4096),
-				 0);
-	free(buf);
-}
-
-static void expect_all(struct rig *rig)
-{
-	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
-	struct err err = { 0 };
-
-	assert_int_equal(
-		bdev_io_sync(rig->vd, BDEV_READ, 0, 0, buf, BLOCKS * 4096), 0);
-	for (uint64_t lba = 0; lba < BLOCKS; lba++)
-		assert_int_equal(block_version(lba, buf + lba * 4096),
-				 version_of(lba));
-	free(buf);
-	if (vlog_check(rig->vd, &err))
-		fail_msg("%s", err.text);
-}
-
-static void turns(struct rig *rig, unsigned n)
-{
-	while (n--)
-		rig_turn(rig);
-}
-
-static void wait_for(struct rig *rig, const struct answer *a, unsigned count)
-{
-	for (unsigned i = 0; a->count < count; i++) {
-		assert_true(i < 20000);
-		rig_turn(rig);
-	}
-}
-
 /* Away, and the vDisk has noticed. Returns the disk. */
 static unsigned lose(struct rig *rig, unsigned i)
 {
@@ -96,7 +28,7 @@ static unsigned lose(struct rig *rig, unsigned i)
 	assert_int_equal(sscanf(info.slot[i].bdev->name, "disk%u", &disk), 1);
 	assert_int_equal(vlog_member_fail(rig->vd, i, &err), 0);
 	disk_leave(&rig->disk[disk]);
-	turns(rig, 50);
+	rig_turns(rig, 50);
 	return disk;
 }
 
@@ -123,7 +55,7 @@ static void change(struct rig *rig, const struct step *to, struct answer *a)
 		slot[i].bdev = disk_open(&rig->disk[disk]);
 		snprintf(slot[i].domain, sizeof(slot[i].domain), "new%u", disk);
 	}
-	vlog_policy_change(rig->vd, &target, answered, a);
+	vlog_policy_change(rig->vd, &target, rig_answered, a);
 }
 
 static void begin_empty(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
@@ -132,7 +64,7 @@ static void begin_empty(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 	rig_init(rig, seed, k, m, n, 400);
 	rig->spec.tune.slots = 80;
 	rig->spec.tune.buffer_bytes = 256 << 10;
-	rig->spec.codec = VLOG_RAW;
+	rig->spec.policy.codec = VDISK_RAW;
 	if (rig_create_sync(rig))
 		fail_msg("%s", rig->err.text);
 }
@@ -141,20 +73,7 @@ static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 		  unsigned n)
 {
 	begin_empty(rig, seed, k, m, n);
-	fill(rig);
-}
-
-static void reopen(struct rig *rig)
-{
-	if (rig_open_sync(rig))
-		fail_msg("%s", rig->err.text);
-}
-
-static void end(struct rig *rig)
-{
-	if (rig->vd)
-		rig_close_sync(rig);
-	rig_fini(rig);
+	rig_fill(rig);
 }
 
 /* All is as the policy says, and m members may go. */
@@ -166,44 +85,44 @@ static void holds(struct rig *rig, const struct step *to)
 	vlog_info(rig->vd, &info);
 	assert_int_equal(info.policy.k, to->k);
 	assert_int_equal(info.policy.m, to->m);
-	assert_int_equal(info.codec, to->codec);
+	assert_int_equal(info.policy.codec, to->codec);
 	assert_int_equal(info.state, VDISK_HEALTHY);
 	assert_true(info.compliance == 1 && info.live_bytes > 0);
 	assert_int_equal(info.failures_left, to->m);
-	expect_all(rig);
+	rig_expect_all(rig);
 	for (unsigned i = 0; i < to->m; i++)
 		disk[i] = lose(rig, (i * 2 + 1) % info.slots);
-	expect_all(rig);
+	rig_expect_all(rig);
 	rig_crash(rig, true);
-	reopen(rig);
-	expect_all(rig);
+	rig_reopen(rig);
+	rig_expect_all(rig);
 	for (unsigned i = 0; i < to->m; i++) {
 		struct answer a = { 0 };
 		const unsigned gone = (i * 2 + 1) % info.slots;
 
 		disk_return(&rig->disk[disk[i]]);
 		vlog_member_return(rig->vd, gone,
-				   disk_open(&rig->disk[disk[i]]), answered,
+				   disk_open(&rig->disk[disk[i]]), rig_answered,
 				   &a);
-		wait_for(rig, &a, 1);
+		rig_wait_for(rig, &a, 1);
 		assert_int_equal(a.result, 0);
 	}
-	turns(rig, 300);
+	rig_turns(rig, 300);
 }
 
 /* One after the other, on the same vDisk. */
 static void test_steps(void **state)
 {
 	static const struct step steps[] = {
-		{ 1, 1, 1, VLOG_RAW, 0 },  /* RAID-5 2+1 to mirrors */
-		{ 5, 2, 1, VLOG_LZ4, 0 },  /* and back, compressed */
-		{ 5, 4, 1, VLOG_LZ4, 2 },  /* wider, on more components */
-		{ 6, 4, 2, VLOG_ZSTD, 1 }, /* one more failure */
-		{ 1, 1, 2, VLOG_RAW, 0 },  /* as mirrors */
-		{ 1, 1, 3, VLOG_LZ4, 1 },  /* and one more */
-		{ 5, 4, 1, VLOG_LZ4, 0 },  /* fewer */
-		{ 0, 3, 0, VLOG_LZ4, 0 },  /* none */
-		{ 6, 4, 2, VLOG_LZ4, 0 },  /* and two again */
+		{ 1, 1, 1, VDISK_RAW, 0 },  /* RAID-5 2+1 to mirrors */
+		{ 5, 2, 1, VDISK_LZ4, 0 },  /* and back, compressed */
+		{ 5, 4, 1, VDISK_LZ4, 2 },  /* wider, on more components */
+		{ 6, 4, 2, VDISK_ZSTD, 1 }, /* one more failure */
+		{ 1, 1, 2, VDISK_RAW, 0 },  /* as mirrors */
+		{ 1, 1, 3, VDISK_LZ4, 1 },  /* and one more */
+		{ 5, 4, 1, VDISK_LZ4, 0 },  /* fewer */
+		{ 0, 3, 0, VDISK_LZ4, 0 },  /* none */
+		{ 6, 4, 2, VDISK_LZ4, 0 },  /* and two again */
 	};
 	struct rig rig;
 
@@ -213,12 +132,12 @@ static void test_steps(void **state)
 		struct answer a = { 0 };
 
 		change(&rig, &steps[i], &a);
-		wait_for(&rig, &a, 1);
+		rig_wait_for(&rig, &a, 1);
 		if (a.result)
 			fail_msg("step %u: %s", i, a.err.text);
 		holds(&rig, &steps[i]);
 	}
-	end(&rig);
+	rig_end(&rig);
 }
 
 static void settled(struct rig *rig)
@@ -245,22 +164,22 @@ static void crash_once(unsigned after, const struct step *from, unsigned n,
 
 	begin(&rig, 2000 + after, from->k, from->m, n);
 	change(&rig, to, &a);
-	turns(&rig, after);
+	rig_turns(&rig, after);
 	rig_crash(&rig, after / 2 % 2);
-	reopen(&rig);
-	expect_all(&rig);
+	rig_reopen(&rig);
+	rig_expect_all(&rig);
 	vlog_info(rig.vd, &info);
 	if (info.policy.k != to->k || info.policy.m != to->m ||
-	    info.codec != to->codec || info.slots != n + to->more) {
+	    info.policy.codec != to->codec || info.slots != n + to->more) {
 		assert_int_equal(a.count, 0);
 		change(&rig, to, &again);
-		wait_for(&rig, &again, 1);
+		rig_wait_for(&rig, &again, 1);
 		if (again.result)
 			fail_msg("after %u: %s", after, again.err.text);
 	}
 	settled(&rig);
 	holds(&rig, to);
-	end(&rig);
+	rig_end(&rig);
 }
 
 static void test_crash(void **state)
@@ -270,9 +189,9 @@ static void test_crash(void **state)
 		unsigned n;
 		struct step to;
 	} moves[] = {
-		{ { 5, 2, 1, 0, 0 }, 3, { 6, 4, 2, VLOG_LZ4, 3 } },
-		{ { 6, 4, 2, 0, 0 }, 6, { 1, 1, 1, VLOG_RAW, 0 } },
-		{ { 1, 1, 1, 0, 0 }, 3, { 1, 1, 2, VLOG_ZSTD, 2 } },
+		{ { 5, 2, 1, 0, 0 }, 3, { 6, 4, 2, VDISK_LZ4, 3 } },
+		{ { 6, 4, 2, 0, 0 }, 6, { 1, 1, 1, VDISK_RAW, 0 } },
+		{ { 1, 1, 1, 0, 0 }, 3, { 1, 1, 2, VDISK_ZSTD, 2 } },
 	};
 
 	(void)state;
@@ -315,20 +234,20 @@ static void sealed_late(unsigned after, const struct step *to)
 	begin_empty(&rig, 3000 + after, 2, 0, 4);
 	memset(buf, 1, sizeof(buf));
 	change(&rig, to, &a);
-	turns(&rig, after);
+	rig_turns(&rig, after);
 	bdev_submit(rig.vd, &io);
-	wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &a, 1);
 	assert_int_equal(a.result, 0);
 	while (!over)
 		rig_turn(&rig);
 	settled(&rig);
-	end(&rig);
+	rig_end(&rig);
 }
 
 static void test_sealed_late(void **state)
 {
-	const struct step m = { 5, 2, 1, VLOG_RAW, 0 };
-	const struct step codec = { 0, 2, 0, VLOG_LZ4, 0 };
+	const struct step m = { 5, 2, 1, VDISK_RAW, 0 };
+	const struct step codec = { 0, 2, 0, VDISK_LZ4, 0 };
 
 	(void)state;
 	for (unsigned after = 0; after < 40; after++) {
@@ -371,8 +290,8 @@ static void come_back(struct rig *rig, uint32_t mask, uint32_t empty,
 		if (empty & 1u << i)
 			disk = rig_disk_add(rig, rig->disk[0].bytes);
 		vlog_member_return(rig->vd, i, disk_open(&rig->disk[disk]),
-				   answered, &back);
-		wait_for(rig, &back, 1);
+				   rig_answered, &back);
+		rig_wait_for(rig, &back, 1);
 		assert_int_equal(back.result, result);
 	}
 }
@@ -400,21 +319,21 @@ static bool lost_once(unsigned after, const struct loss *l)
 		rig_turn(&rig);
 	}
 	gone(&rig, l->gone);
-	turns(&rig, after % 20);
+	rig_turns(&rig, after % 20);
 	serves = in_service(&rig);
 	for (unsigned i = 0; serves && after % 8 == 1 && i < 12; i++)
-		fill(&rig); /* goes on without them */
+		rig_fill(&rig); /* goes on without them */
 	if (after % 4 != 3)
 		come_back(&rig, l->gone,
 			  after % 4 == 2 && l->to.m ? l->gone & -l->gone : 0,
 			  serves ? 0 : -EIO);
 	if (serves && after % 4 != 3) {
-		wait_for(&rig, &a, 1);
-		fill(&rig);
+		rig_wait_for(&rig, &a, 1);
+		rig_fill(&rig);
 		rig_until(&rig, VDISK_HEALTHY, 200 * SEC_NS);
-		expect_all(&rig);
+		rig_expect_all(&rig);
 	}
-	end(&rig);
+	rig_end(&rig);
 	return serves;
 }
 
@@ -423,10 +342,10 @@ static bool lost_once(unsigned after, const struct loss *l)
 static void test_lost(void **state)
 {
 	static const struct loss losses[] = {
-		{ { 6, 4, 2, 0, 0 }, 6, { 5, 2, 1, VLOG_LZ4, 0 }, 3 },
-		{ { 5, 2, 1, 0, 0 }, 3, { 0, 2, 0, VLOG_RAW, 0 }, 1 },
-		{ { 5, 2, 1, 0, 0 }, 6, { 6, 3, 2, VLOG_RAW, 0 }, 0x1a },
-		{ { 1, 1, 2, 0, 0 }, 7, { 1, 1, 3, VLOG_RAW, 0 }, 0x6c },
+		{ { 6, 4, 2, 0, 0 }, 6, { 5, 2, 1, VDISK_LZ4, 0 }, 3 },
+		{ { 5, 2, 1, 0, 0 }, 3, { 0, 2, 0, VDISK_RAW, 0 }, 1 },
+		{ { 5, 2, 1, 0, 0 }, 6, { 6, 3, 2, VDISK_RAW, 0 }, 0x1a },
+		{ { 1, 1, 2, 0, 0 }, 7, { 1, 1, 3, VDISK_RAW, 0 }, 0x6c },
 	};
 
 	(void)state;
@@ -461,56 +380,56 @@ static void test_refused(void **state)
 	begin(&rig, 9, 2, 1, 3);
 	for (unsigned i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
 		change(&rig, &no[i].to, &a);
-		wait_for(&rig, &a, i + 1);
+		rig_wait_for(&rig, &a, i + 1);
 		assert_int_equal(a.result, no[i].result);
 		if (!strstr(a.err.text, no[i].words))
 			fail_msg("\"%s\"", a.err.text);
 	}
-	vlog_policy_change(rig.vd, &other, answered, &a);
-	wait_for(&rig, &a, 5);
+	vlog_policy_change(rig.vd, &other, rig_answered, &a);
+	rig_wait_for(&rig, &a, 5);
 	assert_int_equal(a.result, -ENOTSUP);
 	lose(&rig, 1);
 	change(&rig, &(const struct step) { 1, 1, 1, 0, 0 }, &a);
-	wait_for(&rig, &a, 6);
+	rig_wait_for(&rig, &a, 6);
 	assert_int_equal(a.result, -EAGAIN);
 	vlog_info(rig.vd, &info);
 	assert_int_equal(info.policy.k, 2);
-	expect_all(&rig);
-	end(&rig);
+	rig_expect_all(&rig);
+	rig_end(&rig);
 }
 
 /* Members are too short for mirrors: refused, or made longer. */
 static void test_room(void **state)
 {
-	static const struct step mirrors = { 1, 1, 1, VLOG_RAW, 0 };
+	static const struct step mirrors = { 1, 1, 1, VDISK_RAW, 0 };
 	struct answer a = { 0 };
 	struct rig rig;
 
 	(void)state;
 	rig_init(&rig, 4, 4, 1, 5, 3000);
 	rig.spec.tune.slots = 0;
-	rig.spec.codec = VLOG_RAW;
+	rig.spec.policy.codec = VDISK_RAW;
 	if (rig_create_sync(&rig))
 		fail_msg("%s", rig.err.text);
-	fill(&rig);
+	rig_fill(&rig);
 	change(&rig, &mirrors, &a);
-	wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &a, 1);
 	assert_int_equal(a.result, -ENOSPC);
 	assert_non_null(strstr(a.err.text, "MiB on each of 5 components"));
 	rig.growable = true;
 	change(&rig, &mirrors, &a);
-	wait_for(&rig, &a, 2);
+	rig_wait_for(&rig, &a, 2);
 	if (a.result)
 		fail_msg("%s", a.err.text);
 	settled(&rig);
 	holds(&rig, &mirrors);
-	end(&rig);
+	rig_end(&rig);
 }
 
 /* A member is replaced while older segments are still being moved. */
 static void test_meanwhile(void **state)
 {
-	static const struct step mirrors = { 1, 1, 1, VLOG_LZ4, 0 };
+	static const struct step mirrors = { 1, 1, 1, VDISK_LZ4, 0 };
 	struct answer a = { 0 }, b = { 0 };
 	struct vdisk_slot slot = { .domain = "new" };
 	struct vlog_info info;
@@ -527,16 +446,16 @@ static void test_meanwhile(void **state)
 	} while (info.policy.k != 1);
 	lose(&rig, 1);
 	slot.bdev = disk_open(&rig.disk[spare]);
-	vlog_replace(rig.vd, 1, &slot, answered, &b);
-	wait_for(&rig, &a, 1);
-	wait_for(&rig, &b, 1);
+	vlog_replace(rig.vd, 1, &slot, rig_answered, &b);
+	rig_wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &b, 1);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(b.result, 0);
 	settled(&rig);
-	expect_all(&rig);
+	rig_expect_all(&rig);
 	lose(&rig, 2);
-	expect_all(&rig);
-	end(&rig);
+	rig_expect_all(&rig);
+	rig_end(&rig);
 }
 
 int main(void)

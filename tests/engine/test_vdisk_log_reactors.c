@@ -100,8 +100,10 @@ static void world_make(struct world *w, struct reactor *r, uint64_t size)
 	w->spec = (struct vlog_spec) {
 		.name = "v",
 		.size_bytes = size,
-		.policy = { .raid = RAID_6, .k = 4, .m = 2 },
-		.codec = VLOG_LZ4,
+		.policy = { .raid = RAID_6,
+			    .k = 4,
+			    .m = 2,
+			    .codec = VDISK_LZ4 },
 		.tune = { .zone_bytes = 528 * KIB,
 			  .zones = 6,
 			  .unit_bytes = 32 * KIB,

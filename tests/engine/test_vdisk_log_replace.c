@@ -16,74 +16,6 @@
 
 #include "log_rig.h"
 
-#define BLOCKS 90
-
-struct answer {
-	unsigned count;
-	int result;
-	struct err err;
-};
-
-static void answered(int result, const struct err *err, struct bdev *vd,
-		     void *arg)
-{
-	struct answer *a = arg;
-
-	(void)vd;
-	a->count++;
-	a->result = result;
-	if (result)
-		a->err = *err;
-}
-
-static uint32_t version_of(uint64_t lba)
-{
-	return (uint32_t)(lba * 7 % 50 + 1);
-}
-
-static void fill(struct rig *rig)
-{
-	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
-
-	for (uint64_t lba = 0; lba < BLOCKS; lba++)
-		block_make(lba, version_of(lba), buf + lba * 4096);
-	for (uint64_t lba = 0; lba < BLOCKS; lba += 3)
-		assert_int_equal(bdev_io_sync(rig->vd, BDEV_WRITE, 0,
-					      lba * 4096, buf + lba * 4096,
-					      3 * 4096),
-				 0);
-	free(buf);
-}
-
-static void expect_all(struct rig *rig)
-{
-	uint8_t *buf = malloc((size_t)BLOCKS * 4096);
-	struct err err = { 0 };
-
-	assert_int_equal(
-		bdev_io_sync(rig->vd, BDEV_READ, 0, 0, buf, BLOCKS * 4096), 0);
-	for (uint64_t lba = 0; lba < BLOCKS; lba++)
-		assert_int_equal(block_version(lba, buf + lba * 4096),
-				 version_of(lba));
-	free(buf);
-	if (vlog_check(rig->vd, &err))
-		fail_msg("%s", err.text);
-}
-
-static void turns(struct rig *rig, unsigned n)
-{
-	while (n--)
-		rig_turn(rig);
-}
-
-static void wait_for(struct rig *rig, const struct answer *a, unsigned count)
-{
-	for (unsigned i = 0; a->count < count; i++) {
-		assert_true(i < 20000);
-		rig_turn(rig);
-	}
-}
-
 /* Away, and the vDisk has noticed. */
 static void lose(struct rig *rig, unsigned i)
 {
@@ -91,7 +23,7 @@ static void lose(struct rig *rig, unsigned i)
 
 	assert_int_equal(vlog_member_fail(rig->vd, i, &err), 0);
 	disk_leave(&rig->disk[i]);
-	turns(rig, 50);
+	rig_turns(rig, 50);
 }
 
 static void replace(struct rig *rig, unsigned index, unsigned disk,
@@ -101,7 +33,7 @@ static void replace(struct rig *rig, unsigned index, unsigned disk,
 
 	assert_non_null(slot.bdev);
 	snprintf(slot.domain, sizeof(slot.domain), "new%u", disk);
-	vlog_replace(rig->vd, index, &slot, answered, a);
+	vlog_replace(rig->vd, index, &slot, rig_answered, a);
 }
 
 static void rebuilt(struct rig *rig)
@@ -125,20 +57,7 @@ static void begin(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 	rig->spec.tune.slots = 24;
 	if (rig_create_sync(rig))
 		fail_msg("%s", rig->err.text);
-	fill(rig);
-}
-
-static void reopen(struct rig *rig)
-{
-	if (rig_open_sync(rig))
-		fail_msg("%s", rig->err.text);
-}
-
-static void end(struct rig *rig)
-{
-	if (rig->vd)
-		rig_close_sync(rig);
-	rig_fini(rig);
+	rig_fill(rig);
 }
 
 /* In the metadata group and outside; then others go, one at a time. */
@@ -160,25 +79,25 @@ static void test_replace(void **state)
 			spare = rig_disk_add(&rig, rig.disk[0].bytes);
 			lose(&rig, i);
 			replace(&rig, i, spare, &a);
-			wait_for(&rig, &a, 1);
+			rig_wait_for(&rig, &a, 1);
 			if (a.result)
 				fail_msg("%s", a.err.text);
-			expect_all(&rig);
+			rig_expect_all(&rig);
 			rebuilt(&rig);
 			vlog_info(rig.vd, &info);
 			assert_memory_equal(info.slot[i].domain, "new", 3);
 			assert_int_equal(info.failures_left, 1);
 			lose(&rig, (i + 1) % n);
-			expect_all(&rig);
+			rig_expect_all(&rig);
 			rig_crash(&rig, true);
 			/* The old one is of no use, nor in the way. */
 			disk_return(&rig.disk[i]);
-			reopen(&rig);
+			rig_reopen(&rig);
 			vlog_info(rig.vd, &info);
 			assert_int_equal(info.slots, n);
 			assert_null(rig.disk[i].open);
-			expect_all(&rig);
-			end(&rig);
+			rig_expect_all(&rig);
+			rig_end(&rig);
 		}
 	}
 }
@@ -198,31 +117,31 @@ static void crash_once(unsigned after, unsigned k, unsigned n, unsigned index)
 	spare = rig_disk_add(&rig, rig.disk[0].bytes);
 	lose(&rig, index);
 	replace(&rig, index, spare, &a);
-	turns(&rig, after);
+	rig_turns(&rig, after);
 	rig_crash(&rig, after / 2 % 2);
 	if (after % 3) /* the old one is there again, too */
 		disk_return(&rig.disk[index]);
-	reopen(&rig);
-	expect_all(&rig);
+	rig_reopen(&rig);
+	rig_expect_all(&rig);
 	vlog_info(rig.vd, &info);
 	assert_false(rig.disk[spare].open && rig.disk[index].open);
 	if (a.count) /* what was answered counts */
 		assert_non_null(rig.disk[spare].open);
 	if (!info.slot[index].bdev) {
 		replace(&rig, index, spare, &again);
-		wait_for(&rig, &again, 1);
+		rig_wait_for(&rig, &again, 1);
 		if (again.result)
 			fail_msg("after %u: %s", after, again.err.text);
 	}
 	rebuilt(&rig);
 	lose(&rig, (index + 1 + after % (n - 1)) % n);
-	expect_all(&rig);
+	rig_expect_all(&rig);
 	if (after % 5 == 0) {
 		rig_crash(&rig, true);
-		reopen(&rig);
-		expect_all(&rig);
+		rig_reopen(&rig);
+		rig_expect_all(&rig);
 	}
-	end(&rig);
+	rig_end(&rig);
 }
 
 static void test_crash(void **state)
@@ -251,33 +170,33 @@ static void test_queue(void **state)
 	replace(&rig, 0, 5, &a);
 	replace(&rig, 3, 6, &b);
 	replace(&rig, 3, 7, &c); /* in service by then */
-	wait_for(&rig, &a, 1);
-	wait_for(&rig, &b, 1);
-	wait_for(&rig, &c, 1);
+	rig_wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &b, 1);
+	rig_wait_for(&rig, &c, 1);
 	assert_int_equal(a.result, 0);
 	assert_int_equal(b.result, 0);
 	assert_int_equal(c.result, -EBUSY);
 	rebuilt(&rig);
 	lose(&rig, 1);
 	lose(&rig, 2);
-	expect_all(&rig);
+	rig_expect_all(&rig);
 	replace(&rig, 1, 7, &c);
-	wait_for(&rig, &c, 2);
+	rig_wait_for(&rig, &c, 2);
 	assert_int_equal(c.result, -ENOSPC);
 	disk_return(&rig.disk[2]);
 	replace(&rig, 1, 2, &c); /* member 2 as member 1 */
-	wait_for(&rig, &c, 3);
+	rig_wait_for(&rig, &c, 3);
 	assert_int_equal(c.result, -EINVAL);
 	replace(&rig, 2, 2, &c);
-	wait_for(&rig, &c, 4);
+	rig_wait_for(&rig, &c, 4);
 	assert_int_equal(c.result, 0);
 	disk_return(&rig.disk[0]);
 	slot.bdev = disk_open(&rig.disk[0]); /* was replaced */
-	vlog_replace(rig.vd, 1, &slot, answered, &c);
-	wait_for(&rig, &c, 5);
+	vlog_replace(rig.vd, 1, &slot, rig_answered, &c);
+	rig_wait_for(&rig, &c, 5);
 	assert_int_equal(c.result, -EINVAL);
-	expect_all(&rig);
-	end(&rig);
+	rig_expect_all(&rig);
+	rig_end(&rig);
 }
 
 /* What was on it is gone, its label too; it is given back as it is. */
@@ -300,8 +219,8 @@ static void test_wiped(void **state)
 	assert_string_equal(info.slot[1].domain, was.slot[1].domain);
 	assert_string_equal(info.slot[1].drive, was.slot[1].drive);
 	assert_string_equal(info.slot[1].component, was.slot[1].component);
-	expect_all(&rig);
-	end(&rig);
+	rig_expect_all(&rig);
+	rig_end(&rig);
 }
 
 /*
@@ -336,10 +255,10 @@ static void test_scratched(void **state)
 			rebuilt(&rig);
 			rig_crash(&rig, true);
 			disk_leave(&rig.disk[0]);
-			reopen(&rig);
+			rig_reopen(&rig);
 		}
-		expect_all(&rig);
-		end(&rig);
+		rig_expect_all(&rig);
+		rig_end(&rig);
 	}
 }
 
@@ -356,21 +275,21 @@ static void vote_once(unsigned index, bool crash)
 	spare = rig_disk_add(&rig, rig.disk[0].bytes);
 	lose(&rig, index);
 	replace(&rig, index, spare, &a);
-	wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &a, 1);
 	assert_int_equal(a.result, 0);
 	vlog_info(rig.vd, &info);
 	assert_int_equal(info.slot[index].state, MEMBER_REBUILDING);
 	assert_int_equal(info.failures_left, 0);
 	if (crash) {
 		rig_crash(&rig, true);
-		reopen(&rig);
+		rig_reopen(&rig);
 	}
 	rebuilt(&rig);
 	rig_crash(&rig, true);
 	disk_leave(&rig.disk[(index + 1) % 3]);
-	reopen(&rig);
-	expect_all(&rig);
-	end(&rig);
+	rig_reopen(&rig);
+	rig_expect_all(&rig);
+	rig_end(&rig);
 }
 
 static void test_vote(void **state)
@@ -385,7 +304,7 @@ static void test_vote(void **state)
 /* ---- reads that take long ------------------------------------------ */
 
 struct reading {
-	struct io io[BLOCKS];
+	struct io io[RIG_BLOCKS];
 	uint8_t *buf;
 	unsigned out;
 };
@@ -400,9 +319,9 @@ static void reading_begin(struct rig *rig, struct reading *rd)
 {
 	for (unsigned i = 0; i < rig->disks; i++)
 		rig->disk[i].slow = 20000; /* to 2 s */
-	rd->buf = malloc((size_t)BLOCKS * 4096);
-	rd->out = BLOCKS;
-	for (uint64_t lba = 0; lba < BLOCKS; lba++) {
+	rd->buf = malloc((size_t)RIG_BLOCKS * 4096);
+	rd->out = RIG_BLOCKS;
+	for (uint64_t lba = 0; lba < RIG_BLOCKS; lba++) {
 		rd->io[lba] = (struct io) { .op = BDEV_READ,
 					    .off = lba * 4096,
 					    .len = 4096,
@@ -422,10 +341,10 @@ static void reading_end(struct rig *rig, struct reading *rd)
 		assert_true(i < 20000);
 		rig_turn(rig);
 	}
-	for (uint64_t lba = 0; lba < BLOCKS; lba++) {
+	for (uint64_t lba = 0; lba < RIG_BLOCKS; lba++) {
 		assert_int_equal(rd->io[lba].result, 0);
 		assert_int_equal(block_version(lba, rd->buf + lba * 4096),
-				 version_of(lba));
+				 rig_version(lba));
 	}
 	free(rd->buf);
 }
@@ -448,13 +367,13 @@ static void test_moved_on(void **state)
 		reading_begin(&rig, &rd);
 		lose(&rig, first);
 		replace(&rig, first, spare, &a);
-		wait_for(&rig, &a, 1);
+		rig_wait_for(&rig, &a, 1);
 		assert_int_equal(a.result, 0);
 		rebuilt(&rig);
 		outlasted += rd.out > 0;
 		lose(&rig, second);
 		reading_end(&rig, &rd);
-		end(&rig);
+		rig_end(&rig);
 	}
 	assert_in_range(outlasted, 6, 12);
 }
@@ -473,14 +392,14 @@ static void test_back_in_time(void **state)
 	vlog_rebuild_limit(rig.vd, 1);
 	lose(&rig, 0);
 	replace(&rig, 0, spare, &a);
-	wait_for(&rig, &a, 1);
+	rig_wait_for(&rig, &a, 1);
 	lose(&rig, 1);
 	reading_begin(&rig, &rd);
 	disk_return(&rig.disk[1]);
 	assert_int_equal(rig_give_back(&rig, 1), 0);
 	assert_true(rd.out > 0);
 	reading_end(&rig, &rd);
-	end(&rig);
+	rig_end(&rig);
 }
 
 int main(void)

@@ -98,7 +98,7 @@ static struct full *begin(const struct policy *p, unsigned n, uint64_t seed,
 	rig_init(&f->rig, seed, p->k, p->m, n, BLOCKS);
 	f->rig.growable = true;
 	f->rig.spec.policy.raid = (enum raid_level)p->raid;
-	f->rig.spec.codec = VLOG_RAW;
+	f->rig.spec.policy.codec = VDISK_RAW;
 	f->rig.spec.pace.absent_ms = 200;
 	f->rig.spec.tune.stripes = 4;
 	f->rig.spec.tune.zones = 4;

@@ -32,16 +32,16 @@
 struct policy {
 	const char *name;
 	unsigned drives, k, m;
-	enum vlog_codec codec;
+	enum vdisk_codec codec;
 };
 
 static const struct policy policies[] = {
-	{ "raid1", 3, 1, 1, VLOG_LZ4 },
-	{ "raid5-2+1", 3, 2, 1, VLOG_ZSTD },
-	{ "raid5-4+1", 6, 4, 1, VLOG_LZ4 },
-	{ "raid6-4+2", 6, 4, 2, VLOG_LZ4 },
-	{ "raid1-ftt2", 5, 1, 2, VLOG_RAW },
-	{ "raid0", 2, 2, 0, VLOG_LZ4 },
+	{ "raid1", 3, 1, 1, VDISK_LZ4 },
+	{ "raid5-2+1", 3, 2, 1, VDISK_ZSTD },
+	{ "raid5-4+1", 6, 4, 1, VDISK_LZ4 },
+	{ "raid6-4+2", 6, 4, 2, VDISK_LZ4 },
+	{ "raid1-ftt2", 5, 1, 2, VDISK_RAW },
+	{ "raid0", 2, 2, 0, VDISK_LZ4 },
 };
 
 struct options {

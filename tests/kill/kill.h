@@ -34,7 +34,7 @@ struct setting {
 	unsigned drives, k, m;
 	uint64_t size_bytes;
 	struct vlog_tune tune;
-	enum vlog_codec codec;
+	enum vdisk_codec codec;
 	bool volatile_cache;
 	uint64_t seed; /* of the set; each life has one of its own */
 };

@@ -171,8 +171,8 @@ static struct sim_client *log_make(struct sim *sim)
 		.size_bytes = size_bytes(c),
 		.policy = { .raid = RAID_5,
 			    .k = (uint8_t)shapes[s].k,
-			    .m = (uint8_t)shapes[s].m },
-		.codec = (enum vlog_codec)sim_below(sim, 3),
+			    .m = (uint8_t)shapes[s].m,
+			    .codec = (uint8_t)sim_below(sim, 3) },
 		.slot = ls->slot,
 		.slots = ls->n,
 	};

@@ -10,9 +10,6 @@
 #include "engine/vdisk/log/impl.h"
 
 VDISK_HEAD_CHECK(vlog);
-_Static_assert(VLOG_RAW == (int)VDISK_RAW && VLOG_LZ4 == (int)VDISK_LZ4 &&
-		       VLOG_ZSTD == (int)VDISK_ZSTD,
-	       "the same numbers");
 
 /* An answer that comes later, as all answers do. */
 struct later {
@@ -52,7 +49,6 @@ static void spec_fill(const struct vdisk_spec *from, struct vlog_spec *to)
 				   .name = from->name,
 				   .size_bytes = from->size_bytes,
 				   .policy = from->policy,
-				   .codec = from->policy.codec,
 				   .pace.absent_ms = from->absent_ms,
 				   .slot = from->slot,
 				   .slots = from->slots,
@@ -161,9 +157,6 @@ static void front_info(struct bdev *vdisk, struct vdisk_info *info)
 	memcpy(info->uuid, log.uuid, sizeof(info->uuid));
 	info->size_bytes = log.size_bytes;
 	info->policy = log.policy;
-	info->policy.layout = VDISK_LOG;
-	info->policy.codec = (uint8_t)log.codec;
-	info->policy.stripe_unit_bytes = v->label.unit_bytes;
 	info->epoch = log.epoch;
 	info->state = log.state;
 	info->failures_left = log.failures_left;
@@ -305,7 +298,6 @@ static struct vlog_spec size_spec(const struct vdisk_policy *policy,
 {
 	return (struct vlog_spec) { .size_bytes = size_bytes,
 				    .policy = *policy,
-				    .codec = policy->codec,
 				    .slots = slots };
 }
 

@@ -265,7 +265,7 @@ int geo_label(const struct vlog_spec *spec, struct fmt_label *l,
 	l->raid = (uint8_t)spec->policy.raid;
 	l->k = (uint8_t)k;
 	l->m = (uint8_t)m;
-	l->codec = (uint8_t)spec->codec;
+	l->codec = spec->policy.codec;
 	l->zone_bytes = or_default(t->zone_bytes, zone_bytes(log));
 	l->zones = or_default(
 		t->zones,

@@ -190,10 +190,14 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	snprintf(info->name, sizeof(info->name), "%s", bdev->name);
 	memcpy(info->uuid, v->uuid, 16);
 	info->size_bytes = bdev->limits.size_bytes;
-	info->policy = (struct vdisk_policy) { .raid = v->raid,
-					       .k = (uint8_t)v->k,
-					       .m = (uint8_t)v->m };
-	info->codec = (enum vlog_codec)v->codec;
+	info->policy = (struct vdisk_policy) {
+		.raid = v->raid,
+		.k = (uint8_t)v->k,
+		.m = (uint8_t)v->m,
+		.stripe_unit_bytes = v->label.unit_bytes,
+		.layout = VDISK_LOG,
+		.codec = (uint8_t)v->codec,
+	};
 	info->slots = v->n;
 	slots_fill(v, info);
 	info->epoch = v->epoch;

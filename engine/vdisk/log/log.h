@@ -19,8 +19,6 @@
 #include "engine/vdisk/limit.h"
 #include "engine/vdisk/vdisk.h"
 
-enum vlog_codec { VLOG_RAW, VLOG_LZ4, VLOG_ZSTD };
-
 /*
  * Sizes of the layout; 0: as said, for a vDisk of S bytes on n components. All
  * of it shrinks with a vDisk below 1 GiB, so that it is not what a component
@@ -55,8 +53,8 @@ struct vlog_pace {
 struct vlog_spec {
 	const char *cluster, *name;
 	uint64_t size_bytes;        /* create only */
-	struct vdisk_policy policy; /* create only; k and m by policy_fit */
-	enum vlog_codec codec;      /* create only */
+	struct vdisk_policy policy; /* create only; k and m by policy_fit;
+				       layout and stripe unit say nothing */
 	struct vlog_tune tune;      /* create only */
 	struct vlog_pace pace;
 	struct vdisk_slot *slot; /* in distinct domains */
@@ -143,7 +141,6 @@ struct vlog_info {
 	uint8_t uuid[16];
 	uint64_t size_bytes;
 	struct vdisk_policy policy;
-	enum vlog_codec codec;
 	enum vdisk_state state;
 	unsigned failures_left;
 	unsigned slots;
