@@ -138,7 +138,6 @@ static bool entries_find(struct vlog *v)
 		memcpy(sc->buf[last]->data + v->label.unit_bytes - len,
 		       sc->extra[last]->data + v->label.unit_bytes - len, len);
 		sc->write |= 1u << last;
-		wrong(v);
 	}
 	return true;
 }
@@ -172,6 +171,8 @@ static void entries_from_map(struct vlog *v)
 	}
 }
 
+static bool counts(const struct vlog *v);
+
 static void read_over(struct vlog *v)
 {
 	struct scrub *sc = v->scrub;
@@ -181,8 +182,15 @@ static void read_over(struct vlog *v)
 		if (sc->have & 1u << i && !(sc->batch.ok & 1u << s->comp[i]))
 			sc->have &= ~(1u << i);
 	sc->phase = SCRUB_BLOCKS;
-	if (entries_find(v))
+	if (entries_find(v)) {
+		if (!counts(v)) {
+			scrub_bufs_put(sc);
+			sc->phase = SCRUB_SEG;
+		} else if (sc->write) {
+			wrong(v);
+		}
 		return;
+	}
 	if (!(sc->unclear & 1u << sc->stripe) && s->id >> 32 != v->epoch) {
 		/* Most likely it was never committed: if all that is live is
 		 * found in the others, it was not. */
@@ -218,6 +226,22 @@ static bool entry_live(const struct vlog *v, const struct fmt_sum_entry *e)
 	uint32_t crc;
 
 	return map_loc(v, e->lba, &crc) == entry_loc(v->scrub, e);
+}
+
+/* An owner that died may have left it half written, with its summary and no
+ * COMMIT; then nothing in it is live, and how it stands is nobody's concern. */
+static bool counts(const struct vlog *v)
+{
+	const struct scrub *sc = v->scrub;
+	const struct seg *s = &v->seg[sc->seg];
+
+	if (s->id >> 32 == v->epoch || s->stripes & 1u << sc->stripe)
+		return true;
+	for (unsigned i = 0; i < sc->entries; i++)
+		if (entry_sane(v, s, &sc->entry[i]) &&
+		    entry_live(v, &sc->entry[i]))
+			return true;
+	return false;
 }
 
 static void block_fetched(struct fetch *f, int result)
