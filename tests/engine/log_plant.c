@@ -10,9 +10,6 @@
 
 #include "engine/vdisk/log/mut.h"
 
-#define NAME(name, text) #text,
-static const char *const names[] = { "none", VLOG_MUT_LIST(NAME) };
-
 __attribute__((constructor)) static void plant(void)
 {
 	const char *name = getenv("IODECK_PLANT");
@@ -20,7 +17,7 @@ __attribute__((constructor)) static void plant(void)
 	if (!name)
 		return;
 	for (unsigned i = 0; i < MUT_COUNT; i++)
-		if (!strcmp(names[i], name))
+		if (!strcmp(vlog_mut_name[i], name))
 			vlog_mut = (enum vlog_mut)i;
 	if (vlog_mut == MUT_NONE) {
 		fprintf(stderr, "no such fault: %s\n", name);

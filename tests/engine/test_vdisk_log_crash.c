@@ -460,35 +460,21 @@ static void run(uint64_t seed, bool verbose)
  */
 static const struct {
 	enum vlog_mut mut;
-	const char *name;
 	unsigned seeds;
 } mutations[] = {
-	{ MUT_ACK_ANY, "ack_any", 30 },
-	{ MUT_APPLY_OOO, "apply_ooo", 30 },
-	{ MUT_NO_CAS, "no_cas", 30 },
-	{ MUT_FREE_EARLY, "free_early", 30 },
-	{ MUT_COMMIT_EARLY, "commit_early", 30 },
-	{ MUT_TRIM_EARLY, "trim_early", 60 },
-	{ MUT_SB_EARLY, "sb_early", 30 },
-	{ MUT_LOG_M, "log_m", 30 },
-	{ MUT_SNAP_M, "snap_m", 60 },
-	{ MUT_QUORUM_1, "quorum_1", 0 },
-	{ MUT_NO_CLAIM, "no_claim", 0 },
-	{ MUT_BLIND_CLAIM, "blind_claim", 30 },
-	{ MUT_TRUST_FAILED, "trust_failed", 0 },
-	{ MUT_GLOBAL_AREA, "global_area", 0 },
-	{ MUT_GLOBAL_SLOT, "global_slot", 0 },
-	{ MUT_NO_EPOCH_CKPT, "no_epoch_ckpt", 30 },
-	{ MUT_NO_MAGIC, "no_magic", 0 },
-	{ MUT_NO_CRC, "no_crc", 0 },
-	{ MUT_SEAL_EARLY, "seal_early", 0 },
-	{ MUT_ZONE_LATE, "zone_late", 30 },
-	{ MUT_SLOT_EARLY, "slot_early", 0 },
-	{ MUT_NO_FLUSH, "no_flush", 30 },
-	{ MUT_NO_FUA, "no_fua", 30 },
-	{ MUT_SNAP_NO_COW, "snap_no_cow", 0 },
-	{ MUT_STALE_REPAIR, "stale_repair", 0 },
-	{ MUT_PUNCH_EARLY, "punch_early", 400 },
+	{ MUT_ACK_ANY, 30 },      { MUT_APPLY_OOO, 30 },
+	{ MUT_NO_CAS, 30 },       { MUT_FREE_EARLY, 30 },
+	{ MUT_COMMIT_EARLY, 30 }, { MUT_TRIM_EARLY, 60 },
+	{ MUT_SB_EARLY, 30 },     { MUT_LOG_M, 30 },
+	{ MUT_SNAP_M, 60 },       { MUT_QUORUM_1, 0 },
+	{ MUT_NO_CLAIM, 0 },      { MUT_BLIND_CLAIM, 30 },
+	{ MUT_TRUST_FAILED, 0 },  { MUT_GLOBAL_AREA, 0 },
+	{ MUT_GLOBAL_SLOT, 0 },   { MUT_NO_EPOCH_CKPT, 30 },
+	{ MUT_NO_MAGIC, 0 },      { MUT_NO_CRC, 0 },
+	{ MUT_SEAL_EARLY, 0 },    { MUT_ZONE_LATE, 30 },
+	{ MUT_SLOT_EARLY, 0 },    { MUT_NO_FLUSH, 30 },
+	{ MUT_NO_FUA, 30 },       { MUT_SNAP_NO_COW, 0 },
+	{ MUT_STALE_REPAIR, 0 },  { MUT_PUNCH_EARLY, 400 },
 };
 
 /* The first seed that notices; 0: none of them did. */
@@ -523,19 +509,18 @@ static int mutations_run(const char *one, uint64_t seeds)
 
 	for (unsigned i = 0; i < array_len(mutations); i++) {
 		const uint64_t within = one ? seeds : mutations[i].seeds;
+		const char *name = vlog_mut_name[mutations[i].mut];
 		uint64_t at;
 
-		if ((one && strcmp(one, "all") &&
-		     strcmp(one, mutations[i].name)) ||
-		    !within)
+		if ((one && strcmp(one, "all") && strcmp(one, name)) || !within)
 			continue;
 		at = noticed_at(mutations[i].mut, within);
 		if (at)
-			printf("%-16s noticed within %llu seeds\n",
-			       mutations[i].name, (unsigned long long)at);
+			printf("%-16s noticed within %llu seeds\n", name,
+			       (unsigned long long)at);
 		else
-			printf("%-16s not noticed in %llu seeds\n",
-			       mutations[i].name, (unsigned long long)within);
+			printf("%-16s not noticed in %llu seeds\n", name,
+			       (unsigned long long)within);
 		fflush(stdout);
 		missed += !at;
 	}

@@ -344,20 +344,10 @@ static int run(const struct options *o)
 #ifdef IODECK_MUTATIONS
 #include "engine/vdisk/log/mut.h"
 
-static const struct {
-	const char *name;
-	enum vlog_mut mut;
-} faults[] = {
-	{ "ack_any", MUT_ACK_ANY },
-	{ "no_fua", MUT_NO_FUA },
-	{ "no_flush", MUT_NO_FLUSH },
-	{ "sb_early", MUT_SB_EARLY },
-	{ "commit_early", MUT_COMMIT_EARLY },
-	{ "trim_early", MUT_TRIM_EARLY },
-	{ "no_cas", MUT_NO_CAS },
-	{ "snap_no_cow", MUT_SNAP_NO_COW },
-	{ "apply_ooo", MUT_APPLY_OOO },
-	{ "free_early", MUT_FREE_EARLY },
+static const enum vlog_mut faults[] = {
+	MUT_ACK_ANY,      MUT_NO_FUA,     MUT_NO_FLUSH, MUT_SB_EARLY,
+	MUT_COMMIT_EARLY, MUT_TRIM_EARLY, MUT_NO_CAS,   MUT_SNAP_NO_COW,
+	MUT_APPLY_OOO,    MUT_FREE_EARLY,
 };
 
 static int fault_run(const char *name)
@@ -367,9 +357,9 @@ static int fault_run(const char *name)
 	};
 
 	for (unsigned i = 0; i < array_len(faults); i++) {
-		if (strcmp(name, faults[i].name))
+		if (strcmp(name, vlog_mut_name[faults[i]]))
 			continue;
-		vlog_mut = faults[i].mut;
+		vlog_mut = faults[i];
 		expected = true;
 		printf("%s: ", name);
 		fflush(stdout);

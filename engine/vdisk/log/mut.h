@@ -95,6 +95,7 @@ enum vlog_mut {
 
 #ifdef IODECK_MUTATIONS
 extern enum vlog_mut vlog_mut;
+extern const char *const vlog_mut_name[MUT_COUNT];
 #define MUT(name) (vlog_mut == MUT_##name)
 #else
 #define MUT(name) false

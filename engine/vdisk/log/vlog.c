@@ -15,6 +15,8 @@
 
 #ifdef IODECK_MUTATIONS
 enum vlog_mut vlog_mut;
+#define NAME(name, text) #text,
+const char *const vlog_mut_name[MUT_COUNT] = { "none", VLOG_MUT_LIST(NAME) };
 #endif
 
 static struct vlog *vlog_of(struct bdev *bdev)
