@@ -176,7 +176,6 @@ static void block_recode(struct vlog *v, struct job *j, uint64_t lba,
 			 const uint8_t **stored, unsigned *grans,
 			 unsigned *codec, uint32_t *crc)
 {
-
 	if (*stored && v->seg[j->victim].id < v->conf.codec_since)
 		stored_recode(v, lba, stored, grans, codec, crc, j->recoded);
 }
@@ -481,9 +480,8 @@ static unsigned jobs_busy(const struct vlog *v)
 
 bool clean_step(struct vlog *v)
 {
-	const unsigned most = jobs_most(v, WHY_ROOM);
 	bool moved = false, none = false;
-	unsigned going = 0;
+	unsigned going = 0, most;
 
 	if (v->state != VLOG_SERVING)
 		return v->state == VLOG_OPENING ? false : wind_up(v);
@@ -491,6 +489,8 @@ bool clean_step(struct vlog *v)
 	if (v->cold && v->seg[v->cold->seg].state != SEG_OPEN &&
 	    v->seg[v->cold->seg].next < v->label.stripes)
 		cold_drop(v);
+	/* With none busy the first that begins is asked anyway. */
+	most = jobs_busy(v) ? jobs_most(v, WHY_ROOM) : JOBS;
 	for (unsigned i = 0; i < JOBS; i++) {
 		struct job *j = &v->cleaner->job[i];
 		const unsigned busy = jobs_busy(v);

@@ -191,8 +191,9 @@ unsigned seg_room_segs(const struct vlog *v, unsigned most);
 uint64_t seg_space_grans(const struct vlog *v); /* all that fits, k' */
 /* The same of the slots in ordinary use. */
 uint64_t seg_ordinary_grans(const struct vlog *v);
-/* Of a member that is there, the slots in ordinary use. */
-uint32_t seg_slots_ordinary(const struct vlog *v, const struct member *m);
+/* Of a member that is there, the slots in ordinary use: as many as it has, but
+ * no more than this. */
+uint32_t seg_slots_ordinary(const struct vlog *v);
 /* The code for segments of this shape; it has been asked for before. */
 const struct ec *seg_ec(const struct vlog *v, unsigned k, unsigned m);
 /* From now on there may be segments of this shape. -ENOMEM. */

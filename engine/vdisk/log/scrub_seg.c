@@ -171,41 +171,6 @@ static void entries_from_map(struct vlog *v)
 	}
 }
 
-static bool counts(const struct vlog *v);
-
-static void read_over(struct vlog *v)
-{
-	struct scrub *sc = v->scrub;
-	const struct seg *s = &v->seg[sc->seg];
-
-	for (unsigned i = 0; i < seg_width(s); i++)
-		if (sc->have & 1u << i && !(sc->batch.ok & 1u << s->comp[i]))
-			sc->have &= ~(1u << i);
-	sc->phase = SCRUB_BLOCKS;
-	if (entries_find(v)) {
-		if (!counts(v)) {
-			scrub_bufs_put(sc);
-			sc->phase = SCRUB_SEG;
-		} else if (sc->write) {
-			wrong(v);
-		}
-		return;
-	}
-	if (!(sc->unclear & 1u << sc->stripe) && s->id >> 32 != v->epoch) {
-		/* Most likely it was never committed: if all that is live is
-		 * found in the others, it was not. */
-		sc->unclear |= 1u << sc->stripe;
-		scrub_bufs_put(sc);
-		sc->phase = SCRUB_SEG;
-		return;
-	}
-	entries_from_map(v);
-	if (sc->entries)
-		wrong(v);
-}
-
-/* ---- blocks -------------------------------------------------------- */
-
 static uint64_t entry_loc(const struct scrub *sc, const struct fmt_sum_entry *e)
 {
 	return loc_seg(sc->seg, sc->stripe, e->unit, e->gran, e->grans,
@@ -243,6 +208,39 @@ static bool counts(const struct vlog *v)
 			return true;
 	return false;
 }
+
+static void read_over(struct vlog *v)
+{
+	struct scrub *sc = v->scrub;
+	const struct seg *s = &v->seg[sc->seg];
+
+	for (unsigned i = 0; i < seg_width(s); i++)
+		if (sc->have & 1u << i && !(sc->batch.ok & 1u << s->comp[i]))
+			sc->have &= ~(1u << i);
+	sc->phase = SCRUB_BLOCKS;
+	if (entries_find(v)) {
+		if (!counts(v)) {
+			scrub_bufs_put(sc);
+			sc->phase = SCRUB_SEG;
+		} else if (sc->write) {
+			wrong(v);
+		}
+		return;
+	}
+	if (!(sc->unclear & 1u << sc->stripe) && s->id >> 32 != v->epoch) {
+		/* Most likely it was never committed: if all that is live is
+		 * found in the others, it was not. */
+		sc->unclear |= 1u << sc->stripe;
+		scrub_bufs_put(sc);
+		sc->phase = SCRUB_SEG;
+		return;
+	}
+	entries_from_map(v);
+	if (sc->entries)
+		wrong(v);
+}
+
+/* ---- blocks -------------------------------------------------------- */
 
 static void block_fetched(struct fetch *f, int result)
 {

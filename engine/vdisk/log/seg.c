@@ -77,27 +77,25 @@ unsigned seg_k_now(const struct vlog *v)
 
 /* ---- space --------------------------------------------------------- */
 
-uint32_t seg_slots_ordinary(const struct vlog *v, const struct member *m)
+uint32_t seg_slots_ordinary(const struct vlog *v)
 {
 	const unsigned alive = member_alive_count(v);
-	uint32_t slots = m->slots;
 
-	if (alive > v->m)
-		slots = geo_slots_ordinary(&v->label, v->k, v->m, alive);
-	return slots < m->slots ? slots : m->slots;
+	return alive > v->m ? geo_slots_ordinary(&v->label, v->k, v->m, alive)
+			    : UINT32_MAX;
 }
 
 double seg_free_share(const struct vlog *v)
 {
+	const uint32_t most = seg_slots_ordinary(v);
 	int64_t free = 0, all = 0;
 
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct member *m = &v->member[i];
-		uint32_t slots;
+		const uint32_t slots = m->slots < most ? m->slots : most;
 
 		if (!m->alive)
 			continue;
-		slots = seg_slots_ordinary(v, m);
 		free += (int64_t)m->slots_free + slots - m->slots;
 		all += slots;
 	}
@@ -166,25 +164,29 @@ static uint32_t beyond_reserve(uint32_t slots)
 	return slots > RESERVE_SLOTS + 1 ? slots - RESERVE_SLOTS - 1 : 0;
 }
 
-uint64_t seg_space_grans(const struct vlog *v)
+/* In the first `most` slots of each member that is there. */
+static uint64_t space_grans(const struct vlog *v, uint32_t most)
 {
 	uint64_t slots = 0;
 
-	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].alive)
-			slots += beyond_reserve(v->member[i].slots);
+	for (unsigned i = 0; i < v->n; i++) {
+		const struct member *m = &v->member[i];
+
+		if (m->alive)
+			slots += beyond_reserve(m->slots < most ? m->slots
+								: most);
+	}
 	return slots_grans(v, slots);
+}
+
+uint64_t seg_space_grans(const struct vlog *v)
+{
+	return space_grans(v, UINT32_MAX);
 }
 
 uint64_t seg_ordinary_grans(const struct vlog *v)
 {
-	uint64_t slots = 0;
-
-	for (unsigned i = 0; i < v->n; i++)
-		if (v->member[i].alive)
-			slots += beyond_reserve(
-				seg_slots_ordinary(v, &v->member[i]));
-	return slots_grans(v, slots);
+	return space_grans(v, seg_slots_ordinary(v));
 }
 
 static void slot_take(struct vlog *v, unsigned comp, uint32_t slot)

@@ -21,40 +21,41 @@ static double at_least(double x, double y)
 	return x > y ? x : y;
 }
 
+/* Of the member that has fewest, in ordinary use. */
 static double slots_least(const struct vlog *v)
 {
-	uint32_t least = UINT32_MAX;
+	uint32_t least = seg_slots_ordinary(v);
 
-	for (unsigned i = 0; i < v->n; i++) {
-		const struct member *m = &v->member[i];
-		const uint32_t slots =
-			m->alive ? seg_slots_ordinary(v, m) : UINT32_MAX;
-
-		least = slots < least ? slots : least;
-	}
+	for (unsigned i = 0; i < v->n; i++)
+		if (v->member[i].alive && v->member[i].slots < least)
+			least = v->member[i].slots;
 	return least;
 }
 
 /* More than users must leave free, or they would wait before it acts: where no
  * slots are kept for when members are away. */
-static double f_clear(const struct vlog *v)
+static double f_clear(const struct vlog *v, double least)
 {
+	const uint32_t most = seg_slots_ordinary(v);
 	double beyond = LOW_SLOTS, clear = 0;
 
 	for (unsigned i = 0; i < v->n; i++) {
 		const struct member *m = &v->member[i];
+		const uint32_t more = m->slots > most ? m->slots - most : 0;
 
-		if (m->alive && m->slots - seg_slots_ordinary(v, m) < beyond)
-			beyond = m->slots - seg_slots_ordinary(v, m);
+		if (m->alive && more < beyond)
+			beyond = more;
 	}
-	clear = (LOW_SLOTS - beyond) / slots_least(v);
+	clear = (LOW_SLOTS - beyond) / least;
 	return clear < F_CLEAR ? clear : F_CLEAR;
 }
 
 /* Small vDisks count in slots rather than in percent. */
 static double f_t(const struct vlog *v)
 {
-	return at_least(at_least(F_T, 3.0 / slots_least(v)), f_clear(v));
+	const double least = slots_least(v);
+
+	return at_least(at_least(F_T, 3.0 / least), f_clear(v, least));
 }
 
 static double f_hi(const struct vlog *v)
