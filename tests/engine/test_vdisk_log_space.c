@@ -31,22 +31,8 @@ static const struct policy policies[] = {
 struct full {
 	struct rig rig;
 	uint32_t version[BLOCKS];
-	unsigned answers;
-	int result;
-	struct err err;
+	struct answer answer;
 };
-
-static void answered(int result, const struct err *err, struct bdev *vd,
-		     void *arg)
-{
-	struct full *f = arg;
-
-	(void)vd;
-	f->answers++;
-	f->result = result;
-	if (result)
-		f->err = *err;
-}
 
 static void put(struct full *f, uint64_t lba, uint32_t blocks)
 {
@@ -124,14 +110,14 @@ static void turn_until_answered(struct full *f, uint64_t ns)
 	const uint64_t until = reactor_now(f->rig.r) + ns;
 	struct vlog_info info;
 
-	while (!f->answers && reactor_now(f->rig.r) < until)
+	while (!f->answer.count && reactor_now(f->rig.r) < until)
 		rig_turn(&f->rig);
 	vlog_info(f->rig.vd, &info);
-	if (!f->answers)
+	if (!f->answer.count)
 		fail_msg("%.3f as the policy says, %.3f free, \"%s\"",
 			 info.compliance, info.free, info.reason);
-	if (f->result)
-		fail_msg("%s", f->err.text);
+	if (f->answer.result)
+		fail_msg("%s", f->answer.err.text);
 }
 
 static void change(struct full *f, const struct policy *to)
@@ -144,8 +130,8 @@ static void change(struct full *f, const struct policy *to)
 			    .codec = VDISK_RAW },
 	};
 
-	f->answers = 0;
-	vlog_policy_change(f->rig.vd, &target, answered, f);
+	f->answer = (struct answer) { 0 };
+	vlog_policy_change(f->rig.vd, &target, rig_answered, &f->answer);
 }
 
 static void converts(struct full *f, const struct policy *to, bool used)

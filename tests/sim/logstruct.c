@@ -52,6 +52,7 @@ struct logstruct {
 	uint32_t front;      /* superblocks damaged, not yet made up for */
 	uint32_t front_new;  /* of them, since it began to open */
 	uint32_t front_ever; /* since it was made */
+	uint64_t off_data;   /* on each of them; 0: no label was seen yet */
 	uint64_t front_until[VDISK_MEMBERS_MAX]; /* checkpoints */
 };
 
@@ -584,7 +585,7 @@ static void log_damaged(struct sim_client *c, unsigned drive, uint64_t off)
  */
 static void log_writing(struct sim_client *c, unsigned drive, uint64_t off)
 {
-	const struct logstruct *ls = log_of(c);
+	struct logstruct *ls = log_of(c);
 	struct sim_drive *d = &c->sim->drive[drive];
 	uint8_t front[FMT_SUPER(2)];
 	const void *const block[2] = { front + FMT_SUPER(0),
@@ -594,13 +595,15 @@ static void log_writing(struct sim_client *c, unsigned drive, uint64_t off)
 	unsigned slot;
 
 	if (d->struck || d->bad || d->rotten || off < FMT_BLOCK ||
+	    (ls->off_data && off >= ls->off_data) ||
 	    ls->front_ever & 1u << drive)
 		return;
 	sim_drive_peek(d, 0, front, sizeof(front));
 	memcpy(&label, front + FMT_LABEL_A, sizeof(label));
-	if (off >= label.off_data ||
-	    fmt_label_check(front + FMT_LABEL_A, FMT_COMP_ANY, FMT_LABEL_A) ||
-	    fmt_super_newest(block, label.head.vdisk, label.head.comp, &super,
+	if (fmt_label_check(front + FMT_LABEL_A, FMT_COMP_ANY, FMT_LABEL_A))
+		return;
+	ls->off_data = label.off_data;
+	if (fmt_super_newest(block, label.head.vdisk, label.head.comp, &super,
 			     &slot))
 		return;
 	if (off == FMT_SUPER(slot))
@@ -682,10 +685,9 @@ static uint64_t log_repairs(struct sim_client *c)
 
 static const char *log_fault(unsigned i)
 {
-#define NAME(name, text) #text,
-	static const char *const names[] = { VLOG_MUT_LIST(NAME) "ghost" };
-
-	return i && i <= array_len(names) ? names[i - 1] : NULL;
+	if (!i || i > MUT_COUNT)
+		return NULL;
+	return i < MUT_COUNT ? vlog_mut_name[i] : "ghost";
 }
 
 static void log_plant(unsigned i)
