@@ -18,6 +18,7 @@
  *
  * What is written lies in chunks far apart: many leaves of the map, few bytes.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -667,6 +668,20 @@ static bool log_rested(struct sim_client *c)
 	return info.state == VDISK_HEALTHY && !ls->returning;
 }
 
+static void log_tell(struct sim_client *c, char *text, size_t room)
+{
+	struct vlog_info i;
+
+	vlog_info(log_of(c)->vdisk, &i);
+	snprintf(text, room,
+		 "%s%s%s, free %.3f, log %.2f, left %" PRIu64 " of %" PRIu64
+		 " in %" PRIu64 " segments (%" PRIu64
+		 " exposed), cleaned %" PRIu64,
+		 vdisk_state_name(i.state), *i.reason ? ": " : "", i.reason,
+		 i.free, i.log_fill, i.rebuild_left_bytes, i.live_bytes, i.segs,
+		 i.segs_exposed, i.cleaned_segs);
+}
+
 static void log_check(struct sim_client *c)
 {
 	struct err err = { 0 };
@@ -716,6 +731,7 @@ const struct sim_client_ops sim_log_ops = {
 	.writing = log_writing,
 	.open_half = log_open_half,
 	.rested = log_rested,
+	.tell = log_tell,
 	.check = log_check,
 	.describe = log_describe,
 	.repairs = log_repairs,

@@ -319,12 +319,22 @@ static bool all_rests(struct sim *sim)
 	       sim->client->ops->rested(sim->client);
 }
 
+static void never(struct sim *sim, const char *what)
+{
+	const struct sim_client_ops *ops = sim->client->ops;
+	char text[400] = "not open";
+
+	if (sim->phase == SIM_RUNNING && ops->tell)
+		ops->tell(sim->client, text, sizeof(text));
+	sim_violation(sim, "with all drives well: %s (%s)", what, text);
+}
+
 static void until(struct sim *sim, bool (*done)(struct sim *sim),
 		  const char *what)
 {
 	for (unsigned i = 0; !done(sim); i++) {
 		if (i == REST_TURNS_MAX)
-			sim_violation(sim, "with all drives well: %s", what);
+			never(sim, what);
 		if (sim->phase == SIM_DOWN)
 			open_start(sim);
 		sim_turn(sim);

@@ -157,7 +157,9 @@ struct sim_client_ops {
 	/* Create was cut short: what it left behind. NULL: not to be tried. */
 	void (*open_half)(struct sim_client *c);
 	bool (*rested)(struct sim_client *c); /* nothing left to do */
-	void (*check)(struct sim_client *c);  /* at rest, in depth */
+	/* What it is about, for who asks why not. */
+	void (*tell)(struct sim_client *c, char *text, size_t room);
+	void (*check)(struct sim_client *c); /* at rest, in depth */
 	void (*describe)(struct sim_client *c, char *buf, size_t len);
 	/* Reads that found damage and wrote over it; NULL: it does not. */
 	uint64_t (*repairs)(struct sim_client *c);
