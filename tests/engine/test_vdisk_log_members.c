@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "engine/vdisk/log/impl.h"
 #include "log_rig.h"
 
 #define LBAS 400
@@ -594,9 +595,78 @@ static void test_claimed_in_vain(void **state)
 	end(&rig);
 }
 
+static const struct vlog *vlog_of(struct rig *rig)
+{
+	return container_of(rig->vd, struct vlog, bdev);
+}
+
+static unsigned segs_open(struct rig *rig)
+{
+	const struct vlog *v = vlog_of(rig);
+	unsigned open = 0;
+
+	for (uint32_t i = 0; i < v->segs; i++)
+		open += v->seg[i].state == SEG_OPEN && v->seg[i].live;
+	return open;
+}
+
+/* What was opened while one was away is not written on with fewer units. */
+static void test_narrow_is_closed(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 4, 1, 5);
+	disk_leave(&rig.disk[2]);
+	fill(&rig, 3);
+	vlog_checkpoint(rig.vd);
+	rig_run(&rig, 100 * MSEC_NS);
+	assert_true(segs_open(&rig) > 0);
+	disk_return(&rig.disk[2]);
+	assert_int_equal(rig_give_back(&rig, 2), 0);
+	for (unsigned i = 0; info_of(&rig).compliance < 1; i++) {
+		assert_true(i < 100);
+		rig_run(&rig, 100 * MSEC_NS);
+	}
+	rig_until(&rig, VDISK_HEALTHY, 5 * SEC_NS);
+	expect_all(&rig, 3);
+	end(&rig);
+}
+
+/* Repaired too often is no reason to wait for writes that would fill it. */
+static void test_bad_is_closed(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 3);
+	assert_int_equal(rig_put(&rig, 0, 1, 20), 0);
+	vlog_checkpoint(rig.vd);
+	rig_run(&rig, 100 * MSEC_NS);
+	assert_true(segs_open(&rig) > 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct disk *d = &rig.disk[i];
+		const uint64_t from = vlog_of(&rig)->label.off_data / SECTOR;
+
+		memset(d->bad + from, 1, d->bytes / SECTOR - from);
+		for (uint64_t lba = 0; lba < 20; lba++)
+			assert_int_equal(rig_expect(&rig, lba, 1, 1), 0);
+		memset(d->bad, 0, d->bytes / SECTOR);
+	}
+	assert_true(info_of(&rig).reads_repaired > 3);
+	rig_turn(&rig);
+	rig_turn(&rig);
+	assert_int_equal(info_of(&rig).state, VDISK_REBUILDING);
+	rig_until(&rig, VDISK_HEALTHY, 5 * SEC_NS);
+	assert_int_equal(rig_expect(&rig, 0, 1, 1), 0);
+	end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_narrow_is_closed),
+		cmocka_unit_test(test_bad_is_closed),
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_missing_at_open),

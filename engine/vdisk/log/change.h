@@ -62,10 +62,8 @@ struct change {
 	unsigned phase;
 	struct vdisk_policy target;
 	uint32_t slots[FMT_COMPS_MAX];
-	uint64_t seg_since;  /* segments with a lower id are older */
-	uint64_t segs_freed; /* as of the last look */
-	uint32_t seg_at;     /* one that was left then */
-	bool seg_left;
+	uint64_t seg_since; /* segments with a lower id are older */
+	uint32_t seg_at;    /* one that was left at the last look */
 };
 
 struct change *change_add(struct vlog *v, bool (*turn)(struct change *c),

@@ -157,6 +157,9 @@ int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,
 void seg_stripe_end(struct vlog *v, uint32_t seg, bool committed);
 void seg_stripe_cancel(struct vlog *v, uint32_t seg, unsigned stripe);
 void seg_member_lost(struct vlog *v, unsigned member);
+/* If it is open: it gets no more stripes, and is sealed once it has none out.
+ */
+void seg_close(struct vlog *v, uint32_t seg);
 /* What is open gets no more stripes: the policy is another one. */
 void seg_streams_close(struct vlog *v);
 /* Its shape and codec are those of today's policy. */
@@ -513,7 +516,6 @@ struct vlog {
 	struct map map;
 	struct seg *seg;
 	uint32_t segs, seg_hint;
-	uint64_t segs_freed; /* ever */
 	uint64_t seg_counter;
 	uint64_t live_grans; /* in segments */
 	uint32_t open_seg[STREAMS][SEG_LANES];

@@ -268,17 +268,12 @@ static bool seg_old(const struct vlog *v, const struct change *c, uint32_t i)
 
 static bool converted(const struct vlog *v, struct change *c)
 {
-	/* Nothing has gone since the last look. */
-	if (c->seg_left && c->segs_freed == v->segs_freed)
-		return false;
-	c->segs_freed = v->segs_freed;
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const uint32_t at = (c->seg_at + i) % v->segs;
 
 		if (!seg_old(v, c, at))
 			continue;
-		c->seg_at = at;
-		c->seg_left = true;
+		c->seg_at = at; /* the first that is looked at next time */
 		return false;
 	}
 	return true;

@@ -327,7 +327,6 @@ static void seg_free(struct vlog *v, uint32_t index)
 	s->state = SEG_FREE;
 	s->committed = false;
 	v->segs_used--;
-	v->segs_freed++;
 	vlog_kick(v);
 }
 
@@ -358,7 +357,7 @@ void seg_unpin(struct vlog *v, uint32_t index)
 
 /* ---- life of one --------------------------------------------------- */
 
-static void seg_close(struct vlog *v, uint32_t index)
+void seg_close(struct vlog *v, uint32_t index)
 {
 	struct seg *s = &v->seg[index];
 

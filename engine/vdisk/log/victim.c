@@ -149,9 +149,14 @@ static void victims_scan(struct vlog *v, bool wanted, struct scan *scan)
 		enum clean_why why;
 		double gain;
 
-		if (s->state == SEG_FREE || !s->live || s->held)
+		if (s->state == SEG_FREE || s->held)
 			continue;
 		why = wanted ? resync_why(v, s) : WHY_NONE;
+		/* What would be written to it would only be moved again. */
+		if (why != WHY_NONE)
+			seg_close(v, i);
+		if (!s->live)
+			continue;
 		scan->rebuild |= why >= WHY_BAD;
 		/* Or its entries are on their way already. */
 		if (s->state != SEG_SEALED || s->moves || s->cleaning) {
