@@ -71,7 +71,7 @@ static int reactor_make(const struct reactor_opts *opts, enum reactor_kind kind,
 		rc = r->backend->init(r, opts, err);
 	if (rc)
 		goto out;
-	r->turn_ns = reactor_clock_read(r);
+	r->turn_ns = r->lived_ns = reactor_clock_read(r);
 	*reactor = r;
 	r = NULL;
 out:
@@ -144,6 +144,19 @@ uint64_t reactor_now(struct reactor *r)
 uint64_t reactor_turn_now(const struct reactor *r)
 {
 	return r->turn_ns;
+}
+
+uint64_t reactor_lived(const struct reactor *r)
+{
+	return r->lived_ns;
+}
+
+void reactor_turn_stamp(struct reactor *r)
+{
+	const uint64_t now = reactor_clock_read(r), passed = now - r->turn_ns;
+
+	r->turn_ns = now;
+	r->lived_ns += passed < REACTOR_LIVED_NS ? passed : REACTOR_LIVED_NS;
 }
 
 struct rng *reactor_rng(struct reactor *r)

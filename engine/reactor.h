@@ -84,6 +84,17 @@ void reactor_thread_join(struct reactor *r);
 uint64_t reactor_now(struct reactor *r);
 /* The time at the start of this turn's callbacks: free. */
 uint64_t reactor_turn_now(const struct reactor *r);
+/*
+ * Time in which the loop was there to see what happens, as of this turn: at
+ * most a second from one turn to the next. A process that was stopped for a
+ * minute, with its machine or alone, has lived a second of it: what came
+ * meanwhile is seen before anybody is given up for having said nothing. Of use
+ * only to who has a timer_arm_lived() armed: it is what makes the loop turn
+ * often enough.
+ */
+uint64_t reactor_lived(const struct reactor *r);
+/* SIM: the process stands still for so long, between two turns. */
+void reactor_sim_stop(struct reactor *r, uint64_t ns);
 struct rng *reactor_rng(struct reactor *r);
 
 /* ---- tasks: intrusive, at most once in a queue ------------------------- */
@@ -102,12 +113,15 @@ void reactor_send(struct reactor *r, struct task *task);
 
 struct timer {
 	uint64_t deadline_ns; /* of reactor_now() */
+	uint64_t lived_ns;    /* private: that of a timer_arm_lived(), or 0 */
 	void (*fn)(struct timer *timer);
 	uint32_t heap_index; /* private; 0 when idle */
 };
 
 /* (Re)arms. A deadline in the past fires in the next turn. */
 void timer_arm(struct reactor *r, struct timer *timer, uint64_t deadline_ns);
+/* For what is given ns to answer: they pass by reactor_lived(). */
+void timer_arm_lived(struct reactor *r, struct timer *timer, uint64_t ns);
 /* No effect on an idle timer. */
 void timer_cancel(struct reactor *r, struct timer *timer);
 static inline bool timer_armed(const struct timer *timer)

@@ -24,6 +24,10 @@
 /* While tasks keep the loop from sleeping, look at foreign fds this often. */
 #define REACTOR_WATCH_NS (20 * USEC_NS)
 #define REACTOR_SPIN_NS (50 * USEC_NS)
+/* From one turn to the next the loop has lived so much at most; whoever counts
+ * on that clock makes it turn more often. */
+#define REACTOR_LIVED_NS SEC_NS
+#define REACTOR_LIVED_TURN_NS (SEC_NS / 2)
 
 struct timer_slot {
 	uint64_t deadline_ns;
@@ -70,7 +74,7 @@ struct reactor {
 	const struct reactor_backend *backend;
 	struct rclock clock;
 	uint64_t sim_ns; /* SIM's clock */
-	uint64_t turn_ns;
+	uint64_t turn_ns, lived_ns;
 	const void *owner; /* address of a variable of its thread */
 	bool in_turn, busy_poll;
 	struct task *task_head, **task_tail;
@@ -115,6 +119,8 @@ static inline uint64_t reactor_clock_read(struct reactor *r)
 
 /* ---- reactor.c ---------------------------------------------------------- */
 
+/* What comes now is of a new turn, or later in this one. */
+void reactor_turn_stamp(struct reactor *r);
 /* Tells this thread from another. */
 const void *reactor_thread_mark(void);
 /* This thread runs it from now on. */

@@ -39,8 +39,14 @@ static unsigned sim_turn(struct reactor *r, uint64_t wait_ns)
 		wait_ns = 0;
 	}
 	r->sim_ns += wait_ns;
-	r->turn_ns = r->sim_ns;
+	reactor_turn_stamp(r);
 	return 0;
+}
+
+void reactor_sim_stop(struct reactor *r, uint64_t ns)
+{
+	id_assert(r->sim_ns && !r->in_turn);
+	r->sim_ns += ns;
 }
 
 const struct reactor_backend reactor_sim_backend = {

@@ -36,7 +36,7 @@ static unsigned threads_wait(struct reactor *r, uint64_t wait_ns)
 		reactor_sleep_end(r);
 		return ran;
 	}
-	r->turn_ns = reactor_clock_read(r);
+	reactor_turn_stamp(r);
 	if (r->watches && r->turn_ns - r->watched_ns > REACTOR_WATCH_NS)
 		ran = reactor_watch_poll(r, 0);
 	return ran;

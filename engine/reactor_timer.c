@@ -69,7 +69,8 @@ static void heap_grow(struct timer_heap *heap)
 	heap->room = room;
 }
 
-void timer_arm(struct reactor *r, struct timer *timer, uint64_t deadline_ns)
+static void heap_arm(struct reactor *r, struct timer *timer,
+		     uint64_t deadline_ns)
 {
 	struct timer_heap *heap = &r->timers;
 	const struct timer_slot slot = { deadline_ns, ++heap->seq, timer };
@@ -82,6 +83,31 @@ void timer_arm(struct reactor *r, struct timer *timer, uint64_t deadline_ns)
 	if (heap->count + 2 > heap->room)
 		heap_grow(heap);
 	sift_up(heap, ++heap->count, slot);
+}
+
+void timer_arm(struct reactor *r, struct timer *timer, uint64_t deadline_ns)
+{
+	timer->lived_ns = 0;
+	heap_arm(r, timer, deadline_ns);
+}
+
+/* It is looked at on the way, for the loop to live all of the time. */
+static void lived_look(struct reactor *r, struct timer *timer, uint64_t from_ns,
+		       uint64_t left_ns)
+{
+	heap_arm(r, timer,
+		 from_ns + (left_ns < REACTOR_LIVED_TURN_NS
+				    ? left_ns
+				    : REACTOR_LIVED_TURN_NS));
+}
+
+void timer_arm_lived(struct reactor *r, struct timer *timer, uint64_t ns)
+{
+	const uint64_t now = reactor_clock_read(r), late = now - r->turn_ns;
+
+	timer->lived_ns = r->lived_ns + ns +
+			  (late < REACTOR_LIVED_NS ? late : REACTOR_LIVED_NS);
+	lived_look(r, timer, now, ns);
 }
 
 void timer_cancel(struct reactor *r, struct timer *timer)
@@ -114,6 +140,11 @@ unsigned reactor_timers_run(struct reactor *r)
 		struct timer *timer = heap->slot[1].timer;
 
 		timer_cancel(r, timer);
+		if (timer->lived_ns > r->lived_ns) {
+			lived_look(r, timer, r->turn_ns,
+				   timer->lived_ns - r->lived_ns);
+			continue;
+		}
 		timer->fn(timer);
 		ran++;
 	}

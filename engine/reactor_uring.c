@@ -375,7 +375,7 @@ static unsigned uring_turn(struct reactor *r, uint64_t wait_ns)
 	polls_arm(r);
 	pool_kick(r);
 	uring_enter(r, wait_ns);
-	r->turn_ns = reactor_clock_read(r);
+	reactor_turn_stamp(r);
 	ran = cq_run(r);
 	return ran + pool_reap(r);
 }

@@ -104,7 +104,7 @@ unsigned reactor_watch_poll(struct reactor *r, uint64_t wait_ns)
 
 	r->events =
 		epoll_wait_ns(r->epoll_fd, r->event, REACTOR_EVENTS, wait_ns);
-	r->turn_ns = reactor_clock_read(r);
+	reactor_turn_stamp(r);
 	r->watched_ns = r->turn_ns;
 	for (int i = 0; i < r->events; i++) {
 		struct watch *watch = r->event[i].data.ptr;

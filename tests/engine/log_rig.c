@@ -394,13 +394,18 @@ static void given_back(int result, const struct err *err, struct bdev *vd,
 	rig->over = true;
 }
 
-int rig_give_back(struct rig *rig, unsigned index)
+void rig_give_back_begin(struct rig *rig, unsigned index)
 {
 	struct bdev *b = disk_open(&rig->disk[index]);
 
 	id_assert(b);
 	rig->over = false;
 	vlog_member_return(rig->vd, index, b, given_back, rig);
+}
+
+int rig_give_back(struct rig *rig, unsigned index)
+{
+	rig_give_back_begin(rig, index);
 	return rig_wait(rig);
 }
 
@@ -410,6 +415,16 @@ void rig_run(struct rig *rig, uint64_t ns)
 
 	while (reactor_now(rig->r) < end)
 		rig_turn(rig);
+}
+
+void rig_stop(struct rig *rig, uint64_t ns)
+{
+	reactor_sim_stop(rig->r, ns);
+	for (unsigned i = 0; i < rig->disks; i++)
+		for (struct disk_io *q = rig->disk[i].queue; q; q = q->next)
+			if (timer_armed(&q->timer))
+				timer_arm(rig->r, &q->timer,
+					  q->timer.deadline_ns + ns);
 }
 
 void rig_until(struct rig *rig, enum vdisk_state state, uint64_t ns)

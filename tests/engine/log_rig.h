@@ -73,10 +73,13 @@ void disk_return(struct disk *d);
 void disk_unstick(struct disk *d); /* what is stuck fails */
 struct bdev *disk_open(struct disk *d);
 
-/* The disk that a member lost, given back to the vDisk. */
+/* The disk that a member lost, given back to the vDisk; rig->over once done. */
+void rig_give_back_begin(struct rig *rig, unsigned index);
 int rig_give_back(struct rig *rig, unsigned index);
 /* Turns for so long. */
 void rig_run(struct rig *rig, uint64_t ns);
+/* Nobody moves for so long, the drives neither. */
+void rig_stop(struct rig *rig, uint64_t ns);
 /* Until the vDisk rests in this state; aborts after ns. */
 void rig_until(struct rig *rig, enum vdisk_state state, uint64_t ns);
 int rig_put(struct rig *rig, uint64_t lba, uint32_t version, uint32_t blocks);

@@ -445,6 +445,52 @@ static void simulated_time_jumps(void **state)
 	reactor_free(the);
 }
 
+static void a_loop_lives_no_more_than_a_second_a_turn(void **state)
+{
+	struct lettered a = lettered('a', 0), b = lettered('b', 0);
+	uint64_t from, lived;
+
+	(void)state;
+	the = make(REACTOR_SIM);
+	trace[0] = '\0';
+	from = reactor_now(the);
+	lived = reactor_lived(the);
+	timer_arm_lived(the, &a.timer, 5 * SEC_NS);
+	reactor_run_once(the, MSEC_NS);
+	reactor_sim_stop(the, 60 * SEC_NS);
+	reactor_run_once(the, UINT64_MAX);
+	assert_string_equal(trace, "");
+	assert_int_equal(reactor_lived(the), lived + MSEC_NS + SEC_NS);
+	/* Who just waits has lived all the time. */
+	while (timer_armed(&a.timer))
+		reactor_run_once(the, UINT64_MAX);
+	assert_int_equal(reactor_lived(the), lived + 5 * SEC_NS);
+	assert_int_equal(reactor_now(the), from + 64 * SEC_NS);
+	/* Any other arming after it is of the other clock. */
+	timer_arm_lived(the, &b.timer, 5 * SEC_NS);
+	timer_arm(the, &b.timer, reactor_now(the) + SEC_NS);
+	reactor_sim_stop(the, 60 * SEC_NS);
+	reactor_run_once(the, UINT64_MAX);
+	assert_string_equal(trace, "ab");
+	reactor_free(the);
+}
+
+static void what_is_given_time_to_answer_has_it(void **state)
+{
+	struct lettered a = lettered('a', 0);
+	uint64_t from;
+
+	the = of(state);
+	trace[0] = '\0';
+	from = reactor_now(the);
+	timer_arm_lived(the, &a.timer, 3 * MSEC_NS);
+	while (timer_armed(&a.timer))
+		reactor_run_once(the, UINT64_MAX);
+	assert_string_equal(trace, "a");
+	assert_in_range(reactor_now(the) - from, 3 * MSEC_NS, UINT64_MAX);
+	reactor_free(the);
+}
+
 static void auto_always_gives_one(void **state)
 {
 	char text[128];
@@ -499,6 +545,7 @@ int main(void)
 		EACH(timers_fire_in_order_and_not_early),
 		EACH(an_overdue_timer_waits_for_the_next_turn),
 		EACH(many_timers_armed_cancelled_and_moved),
+		EACH(what_is_given_time_to_answer_has_it),
 		EACH(a_turn_ends_after_its_timeout),
 		EACH(sends_arrive_once_in_order),
 		EACH(two_threads_play_ball),
@@ -507,6 +554,7 @@ int main(void)
 		EACH(foreign_fds_are_served_while_tasks_run),
 		EACH(the_clock_never_goes_back),
 		cmocka_unit_test(simulated_time_jumps),
+		cmocka_unit_test(a_loop_lives_no_more_than_a_second_a_turn),
 		cmocka_unit_test(auto_always_gives_one),
 		cmocka_unit_test(idle_and_busy_are_told_apart),
 	};

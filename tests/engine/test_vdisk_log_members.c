@@ -662,6 +662,82 @@ static void test_bad_is_closed(void **state)
 	end(&rig);
 }
 
+static void expect_in_service(struct rig *rig, unsigned n)
+{
+	const struct vlog_info info = info_of(rig);
+
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(info.slot[i].state, MEMBER_OK);
+}
+
+/* Time after time for a minute, wherever it is: with `turns` between. */
+static void stands_still(struct rig *rig, unsigned turns, uint64_t times)
+{
+	while (!rig->over && times--) {
+		rig_turns(rig, turns);
+		rig_stop(rig, 60 * SEC_NS);
+	}
+	if (rig_wait(rig))
+		fail_msg("%s", rig->err.text);
+	rig_run(rig, SEC_NS);
+}
+
+static void wrote(struct io *io)
+{
+	struct rig *rig = io->arg;
+
+	rig->result = io->result;
+	rig->over = true;
+}
+
+/*
+ * A process that stands still, or its machine does, gives nobody up for what
+ * it did not hear meanwhile: while it makes, opens, writes and takes members
+ * back. Who says nothing then is given up in time.
+ */
+static void stood_still(unsigned turns)
+{
+	static uint8_t buf[60 * 4096];
+	struct io io = { .op = BDEV_WRITE, .buf = buf, .len = sizeof(buf) };
+	uint64_t began;
+	struct rig rig;
+
+	rig_init(&rig, 7, 2, 1, 4, 800);
+	rig.spec.tune.slots = 100;
+	rig_create(&rig);
+	stands_still(&rig, turns, 3);
+	rig_crash(&rig, false);
+	rig_open(&rig);
+	stands_still(&rig, turns, 3);
+	expect_in_service(&rig, 4);
+	fill(&rig, 3);
+	io.done = wrote;
+	io.arg = &rig;
+	rig.over = false;
+	bdev_submit(rig.vd, &io);
+	stands_still(&rig, turns, 3);
+	expect_in_service(&rig, 4);
+	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
+	rig_turns(&rig, 3);
+	rig_give_back_begin(&rig, 1);
+	stands_still(&rig, turns, 3);
+	expect_in_service(&rig, 4);
+	rig.disk[1].stuck = true;
+	began = reactor_now(rig.r);
+	assert_int_equal(rig_put(&rig, 500, 4, 100), 0);
+	assert_in_range(reactor_now(rig.r) - began, 4 * SEC_NS, 8 * SEC_NS);
+	assert_int_equal(info_of(&rig).slot[1].state, MEMBER_MISSING);
+	disk_unstick(&rig.disk[1]);
+	end(&rig);
+}
+
+static void test_stood_still(void **state)
+{
+	(void)state;
+	for (unsigned turns = 1; turns < 40; turns += 3)
+		stood_still(turns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -679,6 +755,7 @@ int main(void)
 		cmocka_unit_test(test_stuck_while_opening),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_claimed_in_vain),
+		cmocka_unit_test(test_stood_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -516,7 +516,7 @@ static void member_read_begin(struct change *c)
 	}
 	c->step = CHANGE_BUSY;
 	c->timer.fn = member_read_late;
-	timer_arm(v->r, &c->timer, reactor_now(v->r) + IO_TIMEOUT_NS);
+	timer_arm_lived(v->r, &c->timer, IO_TIMEOUT_NS);
 	front_read_begin(c->front, p->slot.bdev, member_read_done, c);
 	if (!c->front->busy) /* too small to be one */
 		member_read(c);

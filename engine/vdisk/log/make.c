@@ -171,7 +171,7 @@ static void maker_go(struct maker *m)
 			maker_end(m, m->result);
 		return;
 	}
-	timer_arm(m->r, &m->timer, reactor_now(m->r) + IO_TIMEOUT_NS);
+	timer_arm_lived(m->r, &m->timer, IO_TIMEOUT_NS);
 	if (m->step == ZERO && m->at < m->end) {
 		zeros_submit(m);
 		return;
@@ -216,7 +216,7 @@ struct maker *maker_new(struct reactor *r, struct bdev *bdev,
 	memset(m->zeros, 0, m->zeros_len);
 	memcpy(m->front, front, FMT_FRONT_BYTES);
 	m->timer.fn = maker_late;
-	timer_arm(r, &m->timer, reactor_now(r) + IO_TIMEOUT_NS);
+	timer_arm_lived(r, &m->timer, IO_TIMEOUT_NS);
 	step_begin(m);
 	return m;
 }

@@ -2,11 +2,12 @@
 /*
  * Members: their I/O, and what becomes of them when it fails.
  *
- * A write or flush that fails or takes longer than IO_TIMEOUT_NS loses the
- * member: nothing more is written to it, its bdev is closed, and everything
- * that waited for it goes on at once as failed. Buffers are counted, so one
- * that a stuck drive still holds is not used for anything else until the
- * drive lets go of it. A read that fails is its reader's affair.
+ * A write or flush that fails or takes longer than IO_TIMEOUT_NS (of the time
+ * this process lived, not of what it stood still) loses the member: nothing
+ * more is written to it, its bdev is closed, and everything that waited for it
+ * goes on at once as failed. Buffers are counted, so one that a stuck drive
+ * still holds is not used for anything else until the drive lets go of it. A
+ * read that fails is its reader's affair.
  *
  * What was believed of a lost member's superblocks is forgotten with it: a
  * write that failed may have landed.
@@ -182,7 +183,7 @@ static void lio_over(struct lio *lio, int result)
 	if (!result && lio->io.op == BDEV_READ && b &&
 	    lio->io.len < v->label.unit_bytes)
 		member_read_took(v, member,
-				 reactor_turn_now(v->r) - lio->start_ns);
+				 reactor_lived(v->r) - lio->start_ns);
 	lbuf_put(lio->buf);
 	slab_put(&v->lio_slab, lio);
 	v->lios_out--;
@@ -240,7 +241,7 @@ void batch_io(struct vlog *v, struct batch *b, unsigned member, enum bdev_op op,
 		.batch = b,
 		.buf = buf,
 		.member = (uint8_t)member,
-		.start_ns = reactor_turn_now(v->r),
+		.start_ns = reactor_lived(v->r),
 		.bytes = len,
 		.keep = then_flush,
 		.io = { .op = (uint8_t)op,
@@ -355,7 +356,7 @@ void member_lost(struct vlog *v, unsigned index, int why)
 static void watch_fired(struct timer *t)
 {
 	struct vlog *v = container_of(t, struct vlog, watch);
-	const uint64_t now = reactor_now(v->r);
+	const uint64_t now = reactor_lived(v->r);
 
 	for (unsigned i = 0; i < v->n; i++) {
 		struct lio *first = v->member[i].first;
@@ -371,7 +372,7 @@ void member_watch(struct vlog *v)
 	if (timer_armed(&v->watch) || !v->lios_out)
 		return;
 	v->watch.fn = watch_fired;
-	timer_arm(v->r, &v->watch, reactor_turn_now(v->r) + SEC_NS);
+	timer_arm_lived(v->r, &v->watch, SEC_NS);
 }
 
 unsigned member_alive_count(const struct vlog *v)

@@ -54,8 +54,8 @@ struct lio {
 	struct batch *batch; /* NULL: given up, its member is lost */
 	struct lbuf *buf;
 	struct lio *next, *prev; /* of its member, oldest first */
-	uint64_t start_ns;
-	uint32_t bytes; /* also while it is being flushed */
+	uint64_t start_ns;       /* of reactor_lived() */
+	uint32_t bytes;          /* also while it is being flushed */
 	uint8_t member;
 	bool keep; /* its failure does not lose the member */
 };

@@ -290,7 +290,7 @@ static void fronts_read(struct vlog_opening *op)
 		op->out += op->front[i]->busy;
 	}
 	op->timer.fn = fronts_late;
-	timer_arm(op->r, &op->timer, reactor_now(op->r) + IO_TIMEOUT_NS);
+	timer_arm_lived(op->r, &op->timer, IO_TIMEOUT_NS);
 	if (--op->out == 0)
 		fronts_over(op);
 }
