@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,36 @@ static void test_drives(void **state)
 	hears_close(&h);
 }
 
+static bool point_begun(struct hears *h)
+{
+	return hears_count(h, "sample") > 2;
+}
+
+/* Stopped in the middle of a run for longer than a drive is waited for. */
+static void test_stopped(void **state)
+{
+	const struct timespec six = { .tv_sec = 6 };
+	struct lab *lab = *state;
+	struct hears h;
+
+	attach(&h, lab, 6);
+	hears_ask_ok(&h, "vdisk_create", vdisk("log1", 6, "log", "lz4"));
+	lab_fill(&h, "log1");
+	json_array_clear(h.event);
+	hears_ask_ok(&h, "run_start",
+		     json_pack("{s:o, s:s}", "plan", lab_plan("log1", 2, 1000),
+			       "run", "one"));
+	assert_true(hears_until(&h, point_begun, 20));
+	assert_int_equal(kill(lab_pid(lab), SIGSTOP), 0);
+	nanosleep(&six, NULL);
+	assert_int_equal(kill(lab_pid(lab), SIGCONT), 0);
+	assert_true(hears_until(&h, run_is_over, 30));
+	assert_non_null(hears_find(&h, "run_state", "state", "done"));
+	assert_null(hears_find(&h, "vdisk", "state", "degraded"));
+	assert_null(hears_find(&h, "vdisk", "state", "rebuilding"));
+	hears_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +309,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, lab_setup,
 						lab_teardown),
 		cmocka_unit_test_setup_teardown(test_drives, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(test_stopped, lab_setup,
 						lab_teardown),
 	};
 
