@@ -92,6 +92,18 @@ static struct rot **rot_find(struct sim_media *m, uint64_t s)
 	return at;
 }
 
+static struct rot *rot_add(struct sim_drive *d, uint64_t s)
+{
+	struct rot *rot = calloc(1, sizeof(*rot));
+
+	id_assert(rot);
+	rot->sector = s;
+	rot->next = d->media->rot;
+	d->media->rot = rot;
+	d->rotten++;
+	return rot;
+}
+
 static bool same(const uint8_t *a, const uint8_t *b)
 {
 	static const uint8_t zeros[SIM_SECTOR];
@@ -280,23 +292,25 @@ void media_damage_tell(struct sim_drive *d, uint64_t off)
 		c->ops->damaged(c, d->index, off);
 }
 
-/* Makes a sector hold data though it should hold what is seen there. */
+/*
+ * Makes a sector hold data though it should hold `right`. Where that is what is
+ * wrong with it already, what it should hold is known from before; and if it is
+ * to hold that on, somebody meant to put it back: see damage_clear().
+ */
 void media_rot(struct sim_drive *d, uint64_t s, const uint8_t *right,
 	       const uint8_t *data)
 {
 	struct sim_media *m = d->media;
 	struct rot *rot = *rot_find(m, s);
 
-	if (!rot) {
-		rot = calloc(1, sizeof(*rot));
-		id_assert(rot);
-		rot->sector = s;
-		rot->next = m->rot;
-		m->rot = rot;
-		d->rotten++;
+	if (rot && same(media_visible(m, s), right)) {
+		rot->again |= same(right, data);
+	} else {
+		if (!rot)
+			rot = rot_add(d, s);
+		memcpy(rot->right, right, SIM_SECTOR);
+		rot->again = false;
 	}
-	memcpy(rot->right, right, SIM_SECTOR);
-	rot->again = false;
 	if (m->newest[s]) {
 		media_forget(m, s);
 		media_sweep(m);
