@@ -43,7 +43,9 @@ jq -e '.series | length == 6' "$HOME/out" >/dev/null ||
   die "the link and the pulled drive are to be series as well"
 session=$(jq -r .session "$HOME/out")
 [ -f "$session" ] || die "no session at $session"
-has "$session" '.e == "vdisk" and .name == "db3" and .state == "degraded"' ||
+# Rebuilding at once, or degraded once that is done.
+has "$session" '.e == "vdisk" and .name == "db3" and .state != "healthy" and
+  ((.reason // "") | test("offline"))' ||
   die "the pulled drive was not of db3"
 [ "$(events "$session" | jq -rs 'map(select(.e == "vdisk" and
   .name == "db3")) | last | .state')" = healthy ] || die "db3 did not recover"
