@@ -33,6 +33,14 @@ COMMAND(do_link_set);
 COMMAND(do_fault);
 COMMAND(do_agent_status);
 COMMAND(do_agent_stop);
+/* command_lab.c */
+COMMAND(do_lab_up);
+COMMAND(do_lab_down);
+COMMAND(do_lab_status);
+COMMAND(do_lab_fail);
+COMMAND(do_lab_cut);
+COMMAND(do_lab_slow);
+COMMAND(do_lab_heal);
 /* command_run.c */
 COMMAND(do_workload_list);
 COMMAND(do_workload_show);

@@ -229,6 +229,39 @@ static const struct command_arg fault_domain_args[] = {
 	END,
 };
 
+/* ---- lab -------------------------------------------------------------------
+ */
+
+#define LAB_NAME_ARG \
+	NAMED("name", "word", "lab", "Which one, where there are several.")
+
+static const struct command_arg lab_up_args[] = {
+	NAMED("nodes", "int", "3", "How many nodes, 1 to 64."),
+	NAMED("link", "rate", "10Gbit", "What the link of each carries."),
+	NAMED("drives", "int", "2", "How many drives a node has, 1 to 16."),
+	NAMED("size", "bytes", "4G", "The most a drive may take."),
+	NAMED("net", "word", "one that is free",
+	      "The nodes' addresses, 256 private ones: 10.9.8.0/24."),
+	LAB_NAME_ARG,
+	END,
+};
+static const struct command_arg lab_args[] = { LAB_NAME_ARG, END };
+static const struct command_arg lab_status_args[] = {
+	NAMED("name", "word", "all", "Which one."),
+	END,
+};
+static const struct command_arg lab_node_args[] = {
+	POSITIONAL("NODE", "word", NEED, "A node, n1 on, or * for all."),
+	LAB_NAME_ARG,
+	END,
+};
+static const struct command_arg lab_slow_args[] = {
+	POSITIONAL("NODE", "word", NEED, "A node, n1 on, or * for all."),
+	POSITIONAL("RATE", "rate", NEED, "What its link carries from now on."),
+	LAB_NAME_ARG,
+	END,
+};
+
 /* ---- console ---------------------------------------------------------------
  */
 
@@ -372,6 +405,28 @@ const struct command command_table[] = {
 	{ "agent stop", ACTS, "Cluster and vDisks",
 	  "Closes everything in order and ends the agent.", "iodeck-agent(8)",
 	  no_args, do_agent_stop },
+
+	{ "lab up", CMD_SHELL, "A lab for rehearsal",
+	  "Makes nodes on this host, each with an sshd, a link and drives.",
+	  "iodeck-lab(1)", lab_up_args, do_lab_up },
+	{ "lab down", CMD_SHELL, "A lab for rehearsal",
+	  "Removes a lab, and all that is left of one.", "iodeck-lab(1)",
+	  lab_args, do_lab_down },
+	{ "lab status", CMD_SHELL, "A lab for rehearsal",
+	  "Lists labs and how their nodes are.", "iodeck-lab(1)",
+	  lab_status_args, do_lab_status },
+	{ "lab fail", CMD_SHELL, "A lab for rehearsal",
+	  "Kills all that runs on a node, and takes it off the network.",
+	  "iodeck-lab(1)", lab_node_args, do_lab_fail },
+	{ "lab cut", CMD_SHELL, "A lab for rehearsal",
+	  "Takes a node off the network; what runs there runs on.",
+	  "iodeck-lab(1)", lab_node_args, do_lab_cut },
+	{ "lab slow", CMD_SHELL, "A lab for rehearsal",
+	  "Holds the link of a node to another rate.", "iodeck-lab(1)",
+	  lab_slow_args, do_lab_slow },
+	{ "lab heal", CMD_SHELL, "A lab for rehearsal",
+	  "Ends what was done to a node.", "iodeck-lab(1)", lab_node_args,
+	  do_lab_heal },
 
 	{ "screen", CMD_PROMPT, "Console", "Shows a screen.", "iodeck(1)",
 	  screen_args, do_screen },

@@ -16,6 +16,8 @@ const struct option option_table[] = {
 	{ "session_dir", OPTION_PATH, 0, 0, NULL, "", "",
 	  "Where new sessions are recorded; unset, iodeck/sessions in the data "
 	  "directory." },
+	{ "lab_dir", OPTION_PATH, 0, 0, NULL, "/var/lib/iodeck/lab", "",
+	  "Where labs for rehearsal are kept, one directory each." },
 	{ "bound_us", OPTION_NUMBER, 1, 1e9, NULL, "1000", "us",
 	  "The latency under which the highest IOPS are read off a curve." },
 	{ "interval_ms", OPTION_INT, 100, 60000, NULL, "1000", "ms",

@@ -30,7 +30,8 @@ DESTDIR=$work/stage cmake --install "$BIN_DIR/.." --prefix /usr \
 usr=$work/stage/usr
 [ -x "$usr/bin/iodeck" ] && [ -x "$usr/bin/iodeck-agent" ] ||
   die "the programs are not in bin"
-for file in man/man1/iodeck.1 man/man5/iodeck.conf.5 man/man5/iodeck-session.5 \
+for file in man/man1/iodeck.1 man/man1/iodeck-lab.1 man/man5/iodeck.conf.5 \
+  man/man5/iodeck-session.5 \
   man/man5/iodeck-vdisk.5 man/man5/iodeck-workload.5 man/man7/iodeck-policy.7 \
   man/man7/iodeck-tutorial.7 man/man8/iodeck-agent.8 \
   iodeck/iodeck.conf iodeck/published/curves.csv \
