@@ -24,6 +24,14 @@ static const char *name_of(const struct command *command, int argc,
 	return name ? name : NAME;
 }
 
+/* lab_dir with HOME put in; what is too long is refused as any bad path. */
+static const char *root_of(const struct deck *deck, char buf[PATH_MAX])
+{
+	const char *dir = deck_option(deck, "lab_dir");
+
+	return path_expand(dir, buf, PATH_MAX) ? dir : buf;
+}
+
 static int fail(struct outcome *outcome, int code, const struct err *err)
 {
 	return outcome_fail(outcome, code == -EINVAL ? 2 : 1, "%s", err->text);
@@ -129,15 +137,17 @@ static int show_named(struct outcome *outcome, const char *root,
 
 COMMAND(do_lab_status)
 {
-	const char *root = deck_option(deck, "lab_dir");
-	const char *name = ARG("name");
-	char **names;
+	char buf[PATH_MAX], **names;
+	const char *root = root_of(deck, buf), *name = ARG("name");
+	struct err err;
 	size_t n = 0;
+	int r;
 
 	if (name)
 		return show_named(outcome, root, (char *const *)&name, 1);
-	if (lab_names(root, &names))
-		return outcome_fail(outcome, 1, "out of memory");
+	r = lab_names(root, &names, &err);
+	if (r)
+		return fail(outcome, r, &err);
 	while (names[n])
 		n++;
 	show_named(outcome, root, names, n);
@@ -149,8 +159,9 @@ COMMAND(do_lab_status)
 
 COMMAND(do_lab_up)
 {
+	char root[PATH_MAX];
 	struct lab_ask ask = {
-		.root = deck_option(deck, "lab_dir"),
+		.root = root_of(deck, root),
 		.name = name_of(command, argc, argv),
 		.net = ARG("net"),
 		.nodes = (int)arg_number(ARG("nodes"), "int", NODES),
@@ -188,9 +199,10 @@ COMMAND(do_lab_up)
 COMMAND(do_lab_down)
 {
 	const char *name = name_of(command, argc, argv);
+	char root[PATH_MAX];
 	struct err err;
 	bool found;
-	int r = lab_down(deck_option(deck, "lab_dir"), name, &found, &err);
+	int r = lab_down(root_of(deck, root), name, &found, &err);
 
 	if (r)
 		return fail(outcome, r, &err);
@@ -210,11 +222,11 @@ static int act(struct deck *deck, const struct command *command, int argc,
 	static const char *const words[] = { "has failed", "is cut off",
 					     "is slowed", "is healed" };
 	const char *node = ARG("NODE"), *all = "*";
+	char root[PATH_MAX];
 	struct lab lab;
 	struct err err;
-	int r = lab_act(deck_option(deck, "lab_dir"),
-			name_of(command, argc, argv), node, deed, rate, &lab,
-			&err);
+	int r = lab_act(root_of(deck, root), name_of(command, argc, argv), node,
+			deed, rate, &lab, &err);
 
 	if (r)
 		return fail(outcome, r, &err);

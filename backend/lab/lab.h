@@ -99,7 +99,7 @@ int lab_look(const char *root, const char *name, struct lab *lab,
 	     struct lab_look *look, struct err *err);
 /* The names in root, sorted; the caller's to free, each and all, with
  * path_list_free(). No root: none. */
-int lab_names(const char *root, char ***names);
+int lab_names(const char *root, char ***names, struct err *err);
 
 /* ---- words: lab/words.c, pure -------------------------------------------- */
 /* 1 to 8 letters and digits, small ones, a letter first. */

@@ -56,11 +56,10 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int lab_names(const char *root, char ***names)
+static int names_read(DIR *dir, char ***names)
 {
-	DIR *dir = opendir(root);
-	struct dirent *entry;
 	char **list = calloc(1, sizeof(*list)), **more;
+	struct dirent *entry;
 	size_t n = 0;
 
 	while (dir && list && (entry = readdir(dir))) {
@@ -75,10 +74,29 @@ int lab_names(const char *root, char ***names)
 			n++;
 		list[n] = NULL;
 	}
-	if (dir)
-		closedir(dir);
 	if (n)
 		qsort(list, n, sizeof(*list), by_name);
 	*names = list;
 	return list ? 0 : -ENOMEM;
+}
+
+int lab_names(const char *root, char ***names, struct err *err)
+{
+	int r = lab_root_check(root, err);
+	DIR *dir;
+
+	if (r)
+		return r;
+	dir = opendir(root);
+	if (!dir && errno == EACCES)
+		return err_set(
+			err, -EACCES,
+			"%s: only root sees labs: sudo iodeck lab status",
+			root);
+	if (!dir && errno != ENOENT)
+		return err_set(err, -errno, "%s: %s", root, strerror(errno));
+	r = names_read(dir, names);
+	if (dir)
+		closedir(dir);
+	return r ? err_set(err, r, "out of memory") : 0;
 }

@@ -8,7 +8,7 @@
 root=$HOME/labs
 
 lab() {
-  iodeck --set lab_dir="$root" lab "$@"
+  iodeck --set 'lab_dir=~/labs' lab "$@"
 }
 
 # Everything that a lab could leave, a name a line.
@@ -216,7 +216,11 @@ cp "$BIN_DIR/iodeck" /run/other
 want 1 setpriv --reuid 65534 --regid 65534 --clear-groups \
   env HOME=/run/other /run/other/iodeck lab up
 said err 'only root makes and changes labs: sudo iodeck lab up'
-rm -r /run/other
+mkdir -m 700 /run/labs
+want 1 setpriv --reuid 65534 --regid 65534 --clear-groups \
+  env HOME=/run/other /run/other/iodeck --set lab_dir=/run/labs lab status
+said err 'only root sees labs'
+rm -r /run/other /run/labs
 want 1 setpriv --bounding-set -sys_admin "$BIN_DIR/iodeck" \
   --set lab_dir="$root" lab up
 said err 'root with leave to make namespaces'
