@@ -333,6 +333,22 @@ int part_check(const struct vlog *v, const struct bdev *b, uint32_t slots,
 
 /* ---- one member ---------------------------------------------------- */
 
+/*
+ * It promised itself to a later owner, or may have. That one came to nothing if
+ * this one still holds a quorum of others: each was read before, held alone
+ * since, and has no such promise. But what is held may be gone, and nobody has
+ * noticed; a content of the other may stand there, and would win over whatever
+ * this one writes from now on without it. So the others first take a content
+ * that is begun after this one was read; they are given up, and the vDisk
+ * stops, where they do not.
+ */
+static bool return_doubtful(const struct vlog *v, unsigned i)
+{
+	const struct fmt_super *s = &v->member[i].super;
+
+	return i < meta_group(v) && (s->promised > v->epoch || !s->content.seq);
+}
+
 static void return_learned(struct vlog *v, void *arg)
 {
 	struct change *c = arg;
@@ -352,8 +368,6 @@ static void return_learned(struct vlog *v, void *arg)
 		change_refuse(c, -EIO);
 		return;
 	}
-	/* A higher promise alone is of an owner that came to nothing: it had
-	 * not what it takes, as this one would have seen it. */
 	if (m->super.content.epoch > v->epoch) {
 		err_set(&c->err, -ESTALE,
 			"%s: another owner has taken the vDisk over",
@@ -361,6 +375,14 @@ static void return_learned(struct vlog *v, void *arg)
 		m->bdev = NULL;
 		vlog_stop(v, "another owner has taken it over");
 		change_refuse(c, -ESTALE);
+		return;
+	}
+	if (!c->proof && return_doubtful(v, p->index)) {
+		m->bdev = NULL;
+		m->learned = false;
+		c->proof = v->meta.seq;
+		c->step = CHANGE_READ;
+		meta_commit(v, v->meta.clean_wanted);
 		return;
 	}
 	p->slot.bdev = NULL;
@@ -544,7 +566,8 @@ static bool member_early(struct change *c)
 		member_read_begin(c);
 		return true;
 	}
-	if (v->meta.learn_mask || !member_ours(c))
+	if (v->meta.learn_mask || !member_ours(c) ||
+	    v->meta.committed <= c->proof)
 		return false;
 	c->step = CHANGE_BUSY;
 	v->member[p->index].bdev = p->slot.bdev;

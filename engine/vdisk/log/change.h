@@ -53,6 +53,7 @@ struct change {
 	int result;
 	struct err err;
 	uint64_t config;
+	uint64_t proof; /* a content after this one is to be committed first */
 	struct timer timer;
 	struct front_read *front;
 	unsigned comps; /* of the vDisk, with the parts in */

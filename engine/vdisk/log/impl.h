@@ -435,7 +435,7 @@ struct meta {
 	uint32_t gone;    /* lost since they were chosen, back or not */
 	uint8_t area[FMT_COMPS_MAX];
 	struct fmt_content content;
-	uint64_t seq; /* of contents in this epoch */
+	uint64_t seq, committed; /* of contents in this epoch */
 	struct piece {
 		struct batch batch;
 		struct lbuf *buf[FMT_COPIES_MAX];

@@ -539,6 +539,7 @@ static void committed(struct vlog *v)
 	snap_end(v);
 	meta->phase = META_IDLE;
 	v->stat.checkpoints++;
+	meta->committed = meta->content.seq;
 	config_committed(v);
 	recover_content_committed(v);
 	vlog_kick(v);
