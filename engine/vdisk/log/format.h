@@ -208,9 +208,11 @@ struct fmt_item {
 	uint32_t type, len; /* of what follows */
 };
 struct fmt_item_seg {
-	struct fmt_commit where; /* stripe: stripes committed */
+	struct fmt_commit where; /* stripe is not used */
 	uint64_t lsn;            /* of its newest COMMIT */
 	uint32_t live, sealed;
+	uint32_t stripes; /* bits of those committed */
+	uint32_t pad;
 };
 #define FMT_LEAF 512u
 struct fmt_item_leaf {
@@ -256,7 +258,7 @@ _Static_assert(sizeof(struct fmt_discard) == 16, "discard");
 _Static_assert(sizeof(struct fmt_commit) == 96, "commit");
 _Static_assert(sizeof(struct fmt_move) == 24, "move");
 _Static_assert(sizeof(struct fmt_piece) == 64, "piece");
-_Static_assert(sizeof(struct fmt_item_seg) == 112, "segment item");
+_Static_assert(sizeof(struct fmt_item_seg) == 120, "segment item");
 _Static_assert(sizeof(struct fmt_item_leaf) == 8 + 12 * FMT_LEAF, "leaf");
 _Static_assert(sizeof(struct fmt_sum_entry) == 16, "summary entry");
 _Static_assert(sizeof(struct fmt_sum) == 48, "summary");

@@ -139,7 +139,7 @@ struct seg {
 	bool committed; /* at least one COMMIT is applied */
 	/* of this run alone */
 	bool sealing;
-	uint32_t stripes; /* bits of those committed in this run */
+	uint32_t stripes; /* bits of those committed */
 	bool held;        /* a block of it waits for a member to come back */
 	bool cleaning;
 	uint8_t next, out, commits; /* stripes begun, in work, appended */

@@ -76,16 +76,6 @@ static uint32_t oldest_after(const struct vlog *v, uint64_t id)
 	return best;
 }
 
-/* Which stripes hold something: known of segments of this run; of others all
- * may. */
-static uint32_t stripes_of(const struct vlog *v, const struct seg *s)
-{
-	if (s->id >> 32 == v->epoch)
-		return s->stripes;
-	return v->label.stripes == 32 ? UINT32_MAX
-				      : (1u << v->label.stripes) - 1;
-}
-
 static bool seg_begin(struct vlog *v)
 {
 	struct scrub *sc = v->scrub;
@@ -95,9 +85,7 @@ static bool seg_begin(struct vlog *v)
 		return false;
 	seg_pin(v, sc->seg);
 	sc->after_id = v->seg[sc->seg].id;
-	sc->todo = stripes_of(v, &v->seg[sc->seg]);
-	sc->unclear = 0;
-	sc->live = 0;
+	sc->todo = v->seg[sc->seg].stripes;
 	return true;
 }
 
@@ -190,11 +178,6 @@ static bool stripe_next(struct vlog *v)
 	if (sc->seg == SEG_NONE && !seg_begin(v)) {
 		scrub_meta_begin(v);
 		return true;
-	}
-	if (!sc->todo && sc->unclear && sc->live < v->seg[sc->seg].live) {
-		sc->todo =
-			sc->unclear; /* something live is not accounted for */
-		sc->live = v->seg[sc->seg].live;
 	}
 	if (!sc->todo || !v->seg[sc->seg].live) {
 		seg_end(v);

@@ -44,8 +44,7 @@ struct scrub {
 	uint64_t segs, segs_done;
 	uint32_t seg;
 	unsigned stripe;
-	uint32_t todo, unclear; /* bits of stripes */
-	uint64_t live;          /* granules seen in the segment */
+	uint32_t todo; /* bits of stripes */
 	struct lbuf *buf[FMT_COMPS_MAX], *extra[FMT_COMPS_MAX];
 	uint32_t have, write; /* bits of units */
 	bool wrong;           /* the stripe is counted as such */

@@ -334,7 +334,7 @@ static uint32_t record_len(const struct vlog *v, const struct zone *z,
 
 	if (fmt_record_check(r, v->uuid, sc->pos, len, len) ||
 	    r->head.epoch != v->log_epoch || r->zseq != z->zseq ||
-	    r->lsn <= sc->lsn || !fmt_payload_ok(r))
+	    !fmt_payload_ok(r))
 		return 0;
 	return r->hdr_len + r->pay_len;
 }
@@ -384,7 +384,8 @@ static void zone_take(struct vlog *v)
 		sc->lsn = 0;
 	} else {
 		len = read ? record_len(v, z, zone_window(v, sc->pos)) : 0;
-		if (len)
+		/* One that was issued again may come after later ones. */
+		if (len && window_lsn(sc) > sc->lsn)
 			sc->lsn = window_lsn(sc);
 	}
 	if (len && sc->pos + len < v->label.zone_bytes) {

@@ -193,22 +193,6 @@ static bool entry_live(const struct vlog *v, const struct fmt_sum_entry *e)
 	return map_loc(v, e->lba, &crc) == entry_loc(v->scrub, e);
 }
 
-/* An owner that died may have left it half written, with its summary and no
- * COMMIT; then nothing in it is live, and how it stands is nobody's concern. */
-static bool counts(const struct vlog *v)
-{
-	const struct scrub *sc = v->scrub;
-	const struct seg *s = &v->seg[sc->seg];
-
-	if (s->id >> 32 == v->epoch || s->stripes & 1u << sc->stripe)
-		return true;
-	for (unsigned i = 0; i < sc->entries; i++)
-		if (entry_sane(v, s, &sc->entry[i]) &&
-		    entry_live(v, &sc->entry[i]))
-			return true;
-	return false;
-}
-
 static void read_over(struct vlog *v)
 {
 	struct scrub *sc = v->scrub;
@@ -219,20 +203,8 @@ static void read_over(struct vlog *v)
 			sc->have &= ~(1u << i);
 	sc->phase = SCRUB_BLOCKS;
 	if (entries_find(v)) {
-		if (!counts(v)) {
-			scrub_bufs_put(sc);
-			sc->phase = SCRUB_SEG;
-		} else if (sc->write) {
+		if (sc->write)
 			wrong(v);
-		}
-		return;
-	}
-	if (!(sc->unclear & 1u << sc->stripe) && s->id >> 32 != v->epoch) {
-		/* Most likely it was never committed: if all that is live is
-		 * found in the others, it was not. */
-		sc->unclear |= 1u << sc->stripe;
-		scrub_bufs_put(sc);
-		sc->phase = SCRUB_SEG;
 		return;
 	}
 	entries_from_map(v);
@@ -261,8 +233,6 @@ static bool block_check(struct vlog *v, const struct fmt_sum_entry *e)
 
 	if (!entry_sane(v, s, e))
 		return true;
-	if (entry_live(v, e))
-		sc->live += e->grans;
 	p = sc->buf[e->unit]->data + (size_t)e->gran * FMT_GRAN;
 	if (sc->have & 1u << e->unit && block_fits(v, e->lba, loc, e->crc, p))
 		return true;

@@ -104,6 +104,7 @@ static bool fill_segs(struct vlog *v, struct out *out)
 			.lsn = seg->lsn,
 			.live = seg->live,
 			.sealed = seg->state == SEG_SEALED,
+			.stripes = seg->stripes,
 		};
 		void *at;
 
@@ -209,6 +210,7 @@ static int load_seg(struct vlog *v, const uint8_t *p, uint32_t len)
 	s = &v->seg[item.where.seg];
 	s->committed = true;
 	s->lsn = item.lsn;
+	s->stripes = item.stripes;
 	v->snap.seg[item.where.seg].live = item.live;
 	v->snap.count.segs++;
 	return 0;
@@ -223,7 +225,7 @@ static bool loc_ok(const struct vlog *v, uint64_t loc)
 	if (loc_seg_index(loc) >= v->segs)
 		return false;
 	s = &v->seg[loc_seg_index(loc)];
-	return s->state != SEG_FREE && loc_stripe(loc) < v->label.stripes &&
+	return s->state != SEG_FREE && s->stripes & 1u << loc_stripe(loc) &&
 	       loc_unit(loc) < s->k &&
 	       loc_gran(loc) + loc_grans(loc) <= unit_grans(v);
 }
