@@ -130,6 +130,29 @@ static void test_silent(void **state)
 	end(&rig);
 }
 
+/* A read that nobody answers for is no bad sector that wants a repair. */
+static void test_silent_read(void **state)
+{
+	struct vlog_info info;
+	struct rig rig;
+
+	(void)state;
+	create(&rig, 2, 1, 4);
+	fill(&rig, 3);
+	vlog_checkpoint(rig.vd);
+	rig_run(&rig, 100 * MSEC_NS);
+	disk_leave(&rig.disk[1]);
+	expect_all(&rig, 3);
+	info = info_of(&rig);
+	assert_int_equal(info.state, VDISK_DEGRADED);
+	assert_true(info.reads_degraded > 0);
+	assert_int_equal(info.reads_repaired, 0);
+	disk_return(&rig.disk[1]);
+	assert_int_equal(rig_give_back(&rig, 1), 0);
+	rig_until(&rig, VDISK_HEALTHY, 5 * SEC_NS);
+	end(&rig);
+}
+
 /* One that is missing at the opening is silent from then on. */
 static void test_missing_at_open(void **state)
 {
@@ -745,6 +768,7 @@ int main(void)
 		cmocka_unit_test(test_bad_is_closed),
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_silent_read),
 		cmocka_unit_test(test_missing_at_open),
 		cmocka_unit_test(test_exposed_first),
 		cmocka_unit_test(test_limit),

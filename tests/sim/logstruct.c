@@ -481,6 +481,21 @@ static bool label_stands(struct sim_drive *d)
 
 static void log_check(struct sim_client *c);
 
+/* No drive was ever damaged, so nobody may have found that one was. */
+static void false_alarm_check(struct sim *sim, const struct vlog_info *info)
+{
+	const struct sim_stats *s = &sim->stats;
+	uint64_t struck = s->bad + s->rot + s->shorn + s->ghosts;
+
+	for (unsigned i = SIM_ONCE_NONE + 1; i < SIM_ONCES; i++)
+		struck += s->once[i];
+	if (!struck && info->scrub_found + info->reads_repaired)
+		sim_violation(sim,
+			      "damage was found where there is none, %" PRIu64
+			      " by scrubs, %" PRIu64 " by reads",
+			      info->scrub_found, info->reads_repaired);
+}
+
 static void log_tick(struct sim_client *c, bool calm)
 {
 	struct logstruct *ls = log_of(c);
@@ -489,6 +504,7 @@ static void log_tick(struct sim_client *c, bool calm)
 	if (!calm && sim_below(c->sim, 64) == 0)
 		log_check(c);
 	vlog_info(ls->vdisk, &info);
+	false_alarm_check(c->sim, &info);
 	if (info.state == VDISK_FAILED) {
 		if (!c->sim->forgive)
 			sim_violation(c->sim, "the vDisk has failed: %s",

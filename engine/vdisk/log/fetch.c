@@ -270,7 +270,7 @@ static bool fetch_decode(struct vlog *v, struct fetcher *fr, uint8_t *out)
 static bool repair(struct vlog *v, struct fetcher *fr, const uint8_t *decoded)
 {
 	const struct fetch *f = fr->f;
-	struct seg *s = seg_of(v, f);
+	const struct seg *s = seg_of(v, f);
 	const unsigned own = loc_unit(f->loc);
 	uint8_t *to = fr->buf[own]->data;
 
@@ -287,10 +287,6 @@ static bool repair(struct vlog *v, struct fetcher *fr, const uint8_t *decoded)
 	batch_io(v, &fr->batch, s->comp[own], BDEV_WRITE, BDEV_FUA,
 		 unit_off(v, fr, own), fr->buf[own], 0, fr->len);
 	batch_end(v, &fr->batch);
-	v->stat.reads_repaired++;
-	if (s->bad < UINT8_MAX)
-		s->bad++;
-	resync_look(v);
 	return true;
 }
 
@@ -312,12 +308,17 @@ static void repair_check(struct vlog *v, struct fetcher *fr)
 static void repair_over(struct vlog *v, struct fetcher *fr)
 {
 	const unsigned own = loc_unit(fr->f->loc);
-	const unsigned member = seg_of(v, fr->f)->comp[own];
+	struct seg *s = seg_of(v, fr->f);
+	const unsigned member = s->comp[own];
 
-	if (member_dispensable(v, member) &&
-	    (fr->batch.failed ||
-	     memcmp(fr->check->data, fr->buf[own]->data, fr->len)))
+	if (!fr->batch.failed &&
+	    !memcmp(fr->check->data, fr->buf[own]->data, fr->len))
+		v->stat.reads_repaired++;
+	else if (member_dispensable(v, member))
 		member_lost(v, member, -EIO);
+	if (s->bad < UINT8_MAX)
+		s->bad++;
+	resync_look(v);
 	fetcher_end(v, fr, 0);
 }
 

@@ -170,13 +170,27 @@ static void lio_link(struct vlog *v, struct lio *lio)
 	m->out_bytes += lio->bytes;
 }
 
+bool member_silent(int why)
+{
+	return !why || why == -ENODEV || why == -ETIMEDOUT ||
+	       why == -ENOTCONN || why == -ECONNRESET || why == -EPIPE;
+}
+
+/* A read that failed may be a bad sector, unless there was nobody to ask; and
+ * a trim need not be done. */
+static bool loses(enum bdev_op op, int result)
+{
+	if (op == BDEV_READ)
+		return member_silent(result);
+	return op != BDEV_TRIM;
+}
+
 static void lio_over(struct lio *lio, int result)
 {
 	struct vlog *v = lio->v;
 	struct batch *b = lio->batch;
 	const unsigned member = lio->member;
-	const bool lose = result && lio->io.op != BDEV_READ &&
-			  lio->io.op != BDEV_TRIM && b;
+	const bool lose = b && result && loses(lio->io.op, result);
 
 	if (b)
 		lio_unlink(lio);

@@ -95,6 +95,8 @@ struct member {
 	uint64_t lost_ns;
 };
 
+/* Nothing was heard of it, rather than that it said no. */
+bool member_silent(int why);
 void member_lost(struct vlog *v, unsigned member, int why);
 /* A component that is no member, or no more: v is not gone before it is. */
 void member_bdev_close(struct vlog *v, struct bdev *bdev);

@@ -88,13 +88,6 @@ void resync_fini(struct vlog *v)
 
 /* ---- why ----------------------------------------------------------- */
 
-/* Nothing was heard of it, rather than that it said no. */
-static bool silent(int why)
-{
-	return !why || why == -ENODEV || why == -ETIMEDOUT ||
-	       why == -ENOTCONN || why == -ECONNRESET || why == -EPIPE;
-}
-
 static uint64_t absent_ns(const struct vlog *v)
 {
 	return (v->pace.absent_ms ? v->pace.absent_ms : ABSENT_MS) * MSEC_NS;
@@ -105,7 +98,7 @@ bool resync_gone(const struct vlog *v, unsigned member)
 	const struct member *m = &v->member[member];
 
 	return !m->alive &&
-	       (!silent(m->why) ||
+	       (!member_silent(m->why) ||
 		reactor_turn_now(v->r) - m->lost_ns >= absent_ns(v));
 }
 
