@@ -115,8 +115,9 @@ struct p_vdisk {
 	char reason[512];
 	bool told; /* an event is due */
 	uint64_t told_ns;
-	bool replacing; /* vdisk_replace() has not answered */
-	bool moving;    /* vdisk_migrate() has not answered */
+	enum vdisk_state tended; /* its state when it was tended last */
+	bool replacing;          /* vdisk_replace() has not answered */
+	bool moving;             /* vdisk_migrate() has not answered */
 	bool verifying;
 	bool wanted; /* `want` is to be reached by migration */
 	struct vdisk_policy want;

@@ -402,6 +402,7 @@ static void tidy(struct provider *p)
 
 /* ---- all of it ---------------------------------------------------------- */
 
+/* Of what it does by itself not every end comes with a call of its own. */
 static void vdisk_tell(struct p_vdisk *v, enum vdisk_state was, uint64_t now)
 {
 	bool goes_on =
@@ -409,7 +410,7 @@ static void vdisk_tell(struct p_vdisk *v, enum vdisk_state was, uint64_t now)
 					v->info.state == VDISK_MIGRATING);
 	bool changed = v->phase == PV_OPEN && v->info.state != was;
 
-	if (!v->told && !goes_on)
+	if (!v->told && !goes_on && !changed)
 		return;
 	if (!changed && now < v->told_ns + TELL_NS)
 		return;
@@ -441,7 +442,7 @@ static void lost_tend(struct p_vdisk *v)
 
 static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 {
-	enum vdisk_state was = v->info.state;
+	const enum vdisk_state was = v->tended;
 	struct provider *p = v->provider;
 
 	if (v->phase == PV_OPEN)
@@ -465,6 +466,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 	lost_tend(v);
 	vdisk_waits_tend(v);
 	vdisk_tell(v, was, now);
+	v->tended = v->info.state;
 	tell_figures(v, now);
 }
 

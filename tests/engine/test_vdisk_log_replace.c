@@ -402,10 +402,44 @@ static void test_back_in_time(void **state)
 	rig_end(&rig);
 }
 
+static void heard(struct bdev *vd, void *arg)
+{
+	struct vlog_info info;
+
+	vlog_info(vd, &info);
+	*(enum vdisk_state *)arg = info.state;
+}
+
+/* Who only looks when told that something has changed knows how it is. */
+static void test_told(void **state)
+{
+	enum vdisk_state last = VDISK_HEALTHY;
+	struct answer a = { 0 };
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, 3, 1, 1, 6, 400);
+	rig.spec.changed = heard;
+	rig.spec.changed_arg = &last;
+	assert_int_equal(rig_create_sync(&rig), 0);
+	lose(&rig, 0);
+	assert_int_equal(last, VDISK_DEGRADED);
+	rig_disk_add(&rig, rig.disk[0].bytes);
+	replace(&rig, 0, 6, &a);
+	rig_wait_for(&rig, &a, 1);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(last, VDISK_REBUILDING);
+	rebuilt(&rig);
+	rig_turns(&rig, 10);
+	assert_int_equal(last, VDISK_HEALTHY);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_wiped),
 		cmocka_unit_test(test_scratched),

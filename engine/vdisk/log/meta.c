@@ -532,6 +532,8 @@ static void committed(struct vlog *v)
 {
 	struct meta *meta = &v->meta;
 
+	if (meta->prefer & meta->members)
+		vlog_changed(v); /* it was mute */
 	meta->prefer &= ~meta->members;
 	v->lsn_snapshot = meta->content.lsn;
 	v->log_zone = meta->content.log_zone;
