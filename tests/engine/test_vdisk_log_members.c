@@ -568,6 +568,7 @@ static void test_lost(void **state)
 	rig_run(&rig, 5 * SEC_NS);
 	info = info_of(&rig);
 	assert_int_equal(info.blocks_lost, 0);
+	assert_non_null(strstr(info.reason, "the others alone do not give"));
 	for (uint64_t lba = 0; lba < LBAS; lba++) {
 		const int rc = rig_expect(&rig, lba, 3, 1);
 

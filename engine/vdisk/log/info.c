@@ -132,6 +132,14 @@ static uint64_t room_bytes(const struct vlog *v)
 	return slots * v->label.unit_bytes * v->label.stripes;
 }
 
+static bool any_held(const struct vlog *v)
+{
+	for (uint32_t i = 0; i < v->segs; i++)
+		if (v->seg[i].held && v->seg[i].live)
+			return true;
+	return false;
+}
+
 /* What is the matter, what becomes of it, and what would help. */
 static void reason_fill(const struct vlog *v, struct vlog_info *info)
 {
@@ -177,6 +185,10 @@ static void reason_fill(const struct vlog *v, struct vlog_info *info)
 	else if (resync_wait_ns(v))
 		text_add(buf, len, ": rebuild in %llu s unless it is back",
 			 (unsigned long long)(resync_wait_ns(v) / SEC_NS + 1));
+	else if (any_held(v))
+		text_add(buf, len,
+			 ": the others alone do not give all that is to be "
+			 "rebuilt; bring it back");
 	else
 		text_add(buf, len,
 			 ": no room to rebuild on the others; discard data, or "
