@@ -519,7 +519,7 @@ static void member_named(struct change *c)
 	struct change_part *p = &c->part[0];
 	struct member *m = &v->member[p->index];
 
-	p->seat.since = v->epoch << 32 | (v->seg_counter + 1);
+	p->seat.since = seg_id_next(v);
 	v->conf.seat[p->index] = p->seat;
 	m->learned = m->admitted = false;
 	change_named(c);

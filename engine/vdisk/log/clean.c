@@ -269,7 +269,7 @@ static bool fetch_take(struct vlog *v, struct job *j)
 
 	/* What cannot be read now may be when a member is back: one that died
 	 * may not have been noticed yet. */
-	if (j->fetched && f->partial) {
+	if (j->fetched && f->partial && !MUT(LOST_EARLY)) {
 		v->seg[j->victim].held = true;
 		j->at++;
 		j->phase = CLEAN_MOVE;

@@ -8,13 +8,17 @@
 
 #define START_PERCENT 25
 
+static uint64_t still_grans(const struct vlog *v)
+{
+	return v->map.linked_grans - v->map.moving_grans;
+}
+
 static bool due(const struct vlog *v)
 {
 	const struct map *m = &v->map;
-	const uint64_t still = m->linked_grans - m->moving_grans;
 	const uint64_t stripe = (uint64_t)seg_k_now(v) * unit_grans(v);
 
-	return stripe && still >= stripe &&
+	return stripe && still_grans(v) >= stripe &&
 	       (m->grans - m->grans_left) * 100ull >=
 		       m->grans * (uint64_t)START_PERCENT;
 }
@@ -66,12 +70,11 @@ static bool recovering(const struct vlog *v)
 
 bool destage_step(struct vlog *v)
 {
+	const bool left =
+		MUT(RECOVER_DESTAGE) && recovering(v) && still_grans(v);
 	struct stripe *s;
 
-	if (v->state != VLOG_SERVING &&
-	    !(MUT(RECOVER_DESTAGE) && recovering(v)))
-		return false;
-	if (!due(v))
+	if (!left && (v->state != VLOG_SERVING || !due(v)))
 		return false;
 	s = stripe_begin(v, STREAM_HOT);
 	if (!s)

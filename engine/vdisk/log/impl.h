@@ -150,6 +150,8 @@ struct seg {
 
 int segs_init(struct vlog *v);
 void segs_fini(struct vlog *v);
+/* Of the next one: never that of another, whatever became of it. */
+uint64_t seg_id_next(const struct vlog *v);
 /* Next stripe of the stream's open segment, which may be a new one; -1: no
  * space. The caller ends it by seg_stripe_end(). */
 int seg_stripe_begin(struct vlog *v, enum stream stream, uint32_t *seg,

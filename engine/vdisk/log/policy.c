@@ -172,11 +172,6 @@ static int policy_check(struct vlog *v, struct change *c, struct err *err)
 
 /* ---- saying it ----------------------------------------------------- */
 
-static uint64_t seg_id_next(const struct vlog *v)
-{
-	return v->epoch << 32 | (v->seg_counter + 1);
-}
-
 static void policy_say(struct vlog *v, struct change *c)
 {
 	struct fmt_content *conf = &v->conf;

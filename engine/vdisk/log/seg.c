@@ -283,6 +283,11 @@ static uint32_t seg_index_find(struct vlog *v)
 	return SEG_NONE;
 }
 
+uint64_t seg_id_next(const struct vlog *v)
+{
+	return (MUT(SEG_ID_AGAIN) ? 0 : v->epoch << 32) | (v->seg_counter + 1);
+}
+
 static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 {
 	const uint32_t slots = stream == STREAM_COLD ? 1 : RESERVE_SLOTS + 1;
@@ -302,13 +307,13 @@ static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 		return SEG_NONE;
 	s = &v->seg[index];
 	*s = (struct seg) {
-		.id = (MUT(SEG_ID_AGAIN) ? 0 : v->epoch << 32) |
-		      ++v->seg_counter,
+		.id = seg_id_next(v),
 		.lsn = v->durable,
 		.k = (uint8_t)k,
 		.m = (uint8_t)v->m,
 		.state = SEG_OPEN,
 	};
+	v->seg_counter++;
 	memcpy(s->comp, comp, sizeof(s->comp));
 	for (unsigned i = 0; i < k + v->m; i++) {
 		s->slot[i] = slot_find(v, comp[i]);
