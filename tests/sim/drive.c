@@ -444,6 +444,8 @@ void sim_drive_free_stuck(struct sim_drive *d)
 		}
 }
 
+/* Of what is written while it opens all is: it may die anywhere there, and
+ * leave no trace. */
 bool sim_drive_hot(const struct sim_drive *d)
 {
 	const struct handle *h = (const struct handle *)d->handle;
@@ -451,7 +453,8 @@ bool sim_drive_hot(const struct sim_drive *d)
 
 	for (const struct flight *f = h ? h->flights : NULL; f; f = f->next)
 		if (f->io->op == BDEV_WRITE &&
-		    c->ops->hot(c, f->io->off, f->io->len))
+		    (c->ops->hot(c, f->io->off, f->io->len) ||
+		     (c->promise.failsafe && d->sim->phase == SIM_OPENING)))
 			return true;
 	return false;
 }

@@ -24,7 +24,6 @@
 #include <string.h>
 
 #include "engine/vdisk/log/format.h"
-#include "engine/vdisk/log/format.h"
 #include "engine/vdisk/log/log.h"
 #include "engine/vdisk/log/mut.h"
 #include "tests/sim/sim.h"
@@ -88,6 +87,20 @@ static void shape_most(unsigned n, unsigned *k, unsigned *m)
 	}
 }
 
+/* Segments of a few blocks, and hardly a slot more than it takes: what is freed
+ * is soon taken again. share: bytes on each member, about. */
+static void tune_cramp(struct sim *sim, struct vlog_tune *t, unsigned k,
+		       uint64_t share)
+{
+	t->unit_bytes = 2 * SIM_BLOCK; /* of which half is of use */
+	t->stripes = 1 + (uint32_t)sim_below(sim, 2);
+	t->buffer_bytes = 4 * k * t->unit_bytes;
+	if (t->buffer_bytes < 64 << 10)
+		t->buffer_bytes = 64 << 10;
+	t->slots = (uint32_t)(share / SIM_BLOCK / t->stripes + 4 +
+			      sim_below(sim, 4));
+}
+
 static void tune_pick(struct sim *sim, uint64_t bytes, struct vlog_spec *spec,
 		      unsigned n, bool changes)
 {
@@ -109,6 +122,9 @@ static void tune_pick(struct sim *sim, uint64_t bytes, struct vlog_spec *spec,
 	chunk = (uint64_t)(t->unit_bytes - 8192) * t->stripes;
 	worst = (bytes + 2 * t->buffer_bytes) / chunk + 4;
 	t->slots = (uint32_t)(worst * (1 + m) / (n - m) + 10);
+	if (sim->profile->cramped)
+		tune_cramp(sim, t, k,
+			   bytes * (spec->policy.k + m) / spec->policy.k / n);
 }
 
 /* So that what takes minutes or a month happens within a run. */
@@ -126,9 +142,11 @@ static void size_pick(struct sim *sim, struct sim_client *c, bool dense)
 
 	c->bytes = sim->profile->vdisk_bytes / SIM_BLOCK * SIM_BLOCK;
 	c->bytes -= sim_below(sim, 8) * SIM_BLOCK;
-	if (sim_below(sim, 4) == 0 || dense)
+	if (!sim->profile->chunk_bytes && (sim_below(sim, 4) == 0 || dense))
 		return;
-	c->chunk_bytes = SIM_BLOCK << (2 + sim_below(sim, 4));
+	c->chunk_bytes = sim->profile->chunk_bytes;
+	if (!c->chunk_bytes)
+		c->chunk_bytes = SIM_BLOCK << (2 + sim_below(sim, 4));
 	c->stride_bytes = strides[sim_below(sim, 3)] * SIM_BLOCK;
 }
 
@@ -180,8 +198,8 @@ static struct sim_client *log_make(struct sim *sim)
 	};
 	tune_pick(sim, c->bytes, &ls->spec, ls->n, ls->changes);
 	pace_pick(sim, &ls->spec.pace);
-	c->full = sim_below(sim, 10) == 0;
-	if (c->full)
+	c->full = sim_below(sim, 10) == 0 || sim->profile->cramped;
+	if (c->full && !sim->profile->cramped)
 		ls->spec.tune.slots = ls->spec.tune.slots * 2 / 3;
 	c->drive_bytes = vlog_member_bytes(&ls->spec);
 	id_assert(c->drive_bytes);

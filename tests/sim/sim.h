@@ -92,7 +92,7 @@ void sim_drive_peek(struct sim_drive *d, uint64_t off, uint8_t *buf,
 		    uint32_t len);
 /* Zeros, durable: an operator deletes what stands there. */
 void sim_drive_wipe(struct sim_drive *d);
-/* Some write in flight is of what the client calls hot. */
+/* Some write in flight is of what the client calls hot, or of an opening. */
 bool sim_drive_hot(const struct sim_drive *d);
 /* A sector that was written lately; some other when there is none. */
 uint64_t sim_drive_recent(struct sim_drive *d);
@@ -182,10 +182,12 @@ struct sim_profile {
 	unsigned write_share; /* of 100 */
 	uint32_t io_max;      /* bytes of one */
 	uint64_t vdisk_bytes; /* about */
+	uint64_t chunk_bytes; /* in a row; 0: as the dice fall */
 	uint64_t latency_ns;
 	unsigned crash, away, back, slow, once, bad, rot, heal, shut, admin;
 	unsigned swizzle; /* of 65536 crashes: other drives are away after */
 	const char *only; /* for the layout of this name; NULL: for all */
+	bool cramped;     /* the least room, in the smallest parts */
 };
 extern const struct sim_profile sim_profiles[];
 const struct sim_profile *sim_profile_find(const char *name); /* or NULL */
