@@ -171,7 +171,8 @@ struct bdev *disk_open(struct disk *d)
 	bdev_init(&b->bdev, &disk_ops, d->rig->r, name);
 	b->bdev.limits = (struct bdev_limits) {
 		.size_bytes = d->bytes,
-		.block_bytes = SECTOR,
+		.block_bytes =
+			d->rig->block_bytes ? d->rig->block_bytes : SECTOR,
 		.phys_bytes = SECTOR,
 		.align_bytes = 1,
 		.io_max_bytes = 1 << 20,

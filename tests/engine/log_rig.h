@@ -48,8 +48,9 @@ struct rig {
 	int result;
 	struct err err;
 	bool over;
-	bool growable; /* disks can be made longer */
-	bool dead;     /* the owner has died: nothing calls back */
+	bool growable;        /* disks can be made longer */
+	uint32_t block_bytes; /* of disks; 0: SECTOR */
+	bool dead;            /* the owner has died: nothing calls back */
 };
 
 void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
