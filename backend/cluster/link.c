@@ -19,8 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/cluster/transport.h"
+#include "backend/cluster/attach_words.h"
 #include "backend/event.h"
+#include "backend/transport/transport.h"
 #include "backend/wire.h"
 
 #define PROTOCOL 1
@@ -37,19 +38,19 @@ struct asked {
 };
 
 struct link_conn {
-	struct link_conn_opts opts; /* strings are copies */
-	const struct transport_ops *way;
+	struct link_conn_opts opts;  /* strings are copies */
 	struct transport *transport; /* NULL: none */
 	enum link_state state;
 	int epfd;
-	uint32_t events; /* what epoll looks for on the stream */
+	struct pollfd watched[TRANSPORT_FDS]; /* what epoll looks for */
+	int watches;
+	int way_ms; /* when the transport wants a turn; -1: any time */
 	struct wire wire;
 	struct asked *asked;
 	int64_t id; /* the last given out */
 	json_t *hello;
 	int64_t (*mark)[2];
 	size_t marks, marks_room;
-	char said[400]; /* the newest words of the transport's stderr */
 	uint64_t since_ms, heard_ms, pinged_ms;
 };
 
@@ -131,8 +132,9 @@ static void asked_drop(struct link_conn *c)
 
 static void transport_drop(struct link_conn *c)
 {
-	c->way->close(c->transport);
+	transport_close(c->transport);
 	c->transport = NULL;
+	c->watches = 0;
 	wire_fini(&c->wire);
 	json_decref(c->hello);
 	c->hello = NULL;
@@ -292,34 +294,12 @@ static void lines_take(struct link_conn *c)
 
 /* ---- the stream --------------------------------------------------------- */
 
-/* Keeps the last line of what the transport says. */
-static void said_take(struct link_conn *c)
-{
-	char buf[sizeof(c->said)];
-	ssize_t n;
-
-	while ((n = c->way->read_err(c->transport, buf, sizeof(buf) - 1)) > 0) {
-		char *line = buf, *nl;
-
-		buf[n] = '\0';
-		while ((nl = strchr(line, '\n')) && nl[1])
-			line = nl + 1;
-		event_text(c->said, sizeof(c->said), line);
-	}
-	if (n == 0) /* its end: poll would say so for ever */
-		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->way->fd_err(c->transport),
-			  NULL);
-}
-
-static void stream_over(struct link_conn *c, ssize_t why)
+static void stream_over(struct link_conn *c, ssize_t why, const struct err *err)
 {
 	const char *agent = c->opts.agent;
 
-	said_take(c);
-	for (size_t len = strlen(c->said); len && c->said[len - 1] == ' ';)
-		c->said[--len] = '\0';
-	if (*c->said)
-		link_down(c, "%s", c->said);
+	if (err->code)
+		link_down(c, "%s", err->text);
 	else if (why < 0 && why != -ECONNRESET && why != -EPIPE)
 		link_down(c, "agent %s: %s", agent, strerror((int)-why));
 	else if (c->state == LINK_UP)
@@ -331,12 +311,13 @@ static void stream_over(struct link_conn *c, ssize_t why)
 static void stream_read(struct link_conn *c)
 {
 	static const size_t chunk = 64 * 1024;
+	struct err err = { 0 };
 	char buf[64 * 1024];
 	size_t total = 0;
 	ssize_t n = 0;
 
 	while (c->state != LINK_DOWN && total < STEP_BYTES) {
-		n = c->way->read(c->transport, buf, chunk);
+		n = c->transport->ops->read(c->transport, buf, chunk, &err);
 		if (n <= 0)
 			break;
 		total += (size_t)n;
@@ -346,31 +327,49 @@ static void stream_read(struct link_conn *c)
 		else
 			lines_take(c);
 	}
-	if (c->state != LINK_DOWN && n <= 0 && n != -EAGAIN && n != -EINTR)
-		stream_over(c, n);
+	if (c->state != LINK_DOWN && n <= 0 && n != -EAGAIN)
+		stream_over(c, n, &err);
 }
 
 static void stream_write(struct link_conn *c)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
 	const char *out;
 	size_t len;
 	ssize_t n = 1;
 
 	if (c->state == LINK_DOWN)
 		return;
+	/* an error shows itself to the reader, with what came before it */
 	while ((out = wire_out(&c->wire, &len)), len && n > 0) {
-		n = c->way->write(c->transport, out, len);
+		n = c->transport->ops->write(c->transport, out, len);
 		if (n > 0)
 			wire_sent(&c->wire, (size_t)n);
 	}
-	/* an error shows itself to the reader, with what came before it */
-	if (len && n == -EAGAIN)
-		ev.events |= EPOLLOUT;
-	if (ev.events == c->events)
-		return;
-	c->events = ev.events;
-	epoll_ctl(c->epfd, EPOLL_CTL_MOD, c->way->fd(c->transport), &ev);
+}
+
+/* What the transport waits for now. An fd that was closed has left epoll by
+ * itself, and its number may be another's by now: so each is set anew. */
+static void stream_watch(struct link_conn *c)
+{
+	struct pollfd fd[TRANSPORT_FDS];
+	size_t waiting = 0;
+	int n = 0, k;
+
+	c->way_ms = -1;
+	if (c->transport) {
+		wire_out(&c->wire, &waiting);
+		n = c->transport->ops->poll(c->transport, waiting > 0, fd,
+					    &c->way_ms);
+	}
+	for (k = 0; k < c->watches; k++)
+		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->watched[k].fd, NULL);
+	for (k = 0; k < n; k++) {
+		struct epoll_event ev = { .events = (uint32_t)fd[k].events };
+
+		epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd[k].fd, &ev);
+		c->watched[k] = fd[k];
+	}
+	c->watches = n;
 }
 
 static void link_watch(struct link_conn *c)
@@ -398,30 +397,27 @@ static void link_watch(struct link_conn *c)
 
 static int transport_start(struct link_conn *c, struct err *err)
 {
-	const struct transport_opts opts = {
+	const struct attach_words_opts words = {
 		.agent = c->opts.agent,
 		.program = c->opts.program,
 		.state_dir = c->opts.state_dir,
 		.spawn = c->opts.spawn,
 	};
-	struct epoll_event ev = { .events = EPOLLIN };
-	int rc = c->way->open(&opts, &c->transport, err);
+	struct transport_opts opts = { 0 };
+	struct attach_words attach;
+	int rc = attach_words(&words, &attach, err);
 
 	if (rc)
 		return rc;
-	wire_init(&c->wire);
-	c->said[0] = '\0';
-	c->events = ev.events;
-	if (epoll_ctl(c->epfd, EPOLL_CTL_ADD, c->way->fd(c->transport), &ev) ||
-	    epoll_ctl(c->epfd, EPOLL_CTL_ADD, c->way->fd_err(c->transport),
-		      &ev)) {
-		rc = err_set(err, -errno, "epoll: %s", strerror(errno));
-		transport_drop(c);
+	opts.argv = attach.argv;
+	rc = transport_open(&opts, &c->transport, err);
+	if (rc)
 		return rc;
-	}
+	wire_init(&c->wire);
 	c->since_ms = c->heard_ms = now_ms();
 	c->pinged_ms = 0;
 	c->state = LINK_OPENING;
+	stream_watch(c);
 	return 0;
 }
 
@@ -438,7 +434,6 @@ int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
 	c->opts.state_dir = c->opts.session = NULL;
 	c->opts.from = NULL;
 	c->state = LINK_OFF;
-	c->way = &transport_child;
 	c->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epfd < 0 || text_set(&c->opts.agent, opts->agent) ||
 	    text_set(&c->opts.program, opts->program) ||
@@ -482,6 +477,7 @@ int link_conn_fd(const struct link_conn *c)
 int link_conn_timeout_ms(const struct link_conn *c)
 {
 	uint64_t now = now_ms(), due;
+	int ms;
 
 	if (c->state == LINK_OPENING)
 		due = c->since_ms + OPEN_MS;
@@ -490,7 +486,8 @@ int link_conn_timeout_ms(const struct link_conn *c)
 						 : c->heard_ms + PING_MS;
 	else
 		return -1;
-	return due > now ? (int)(due - now) : 0;
+	ms = due > now ? (int)(due - now) : 0;
+	return c->way_ms >= 0 && c->way_ms < ms ? c->way_ms : ms;
 }
 
 void link_conn_step(struct link_conn *c)
@@ -498,10 +495,9 @@ void link_conn_step(struct link_conn *c)
 	if (!c->transport)
 		return;
 	stream_read(c);
-	if (c->state != LINK_DOWN)
-		said_take(c);
 	link_watch(c);
 	stream_write(c);
+	stream_watch(c);
 }
 
 int link_conn_retry(struct link_conn *c, struct err *err)
@@ -537,6 +533,7 @@ int64_t link_conn_ask(struct link_conn *c, const char *what, json_t *body,
 	*at = a;
 	a = NULL;
 	stream_write(c);
+	stream_watch(c);
 out:
 	free(a);
 	json_decref(body);
@@ -551,7 +548,9 @@ void link_conn_ack(struct link_conn *c, int64_t i, int64_t n)
 		return;
 	line = json_pack("{s:s, s:I, s:I}", "do", "ack", "i", (json_int_t)i,
 			 "n", (json_int_t)n);
-	if (line && !wire_put(&c->wire, line))
+	if (line && !wire_put(&c->wire, line)) {
 		stream_write(c);
+		stream_watch(c);
+	}
 	json_decref(line);
 }
