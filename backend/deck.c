@@ -282,8 +282,9 @@ static void cmd_record(struct deck *deck, const struct command *command,
 	record_own(deck, "cmd", body);
 }
 
+/* where: CMD_PROMPT of a line that was typed there, or 0: the caller knows. */
 static int do_argv(struct deck *deck, int argc, char *const argv[],
-		   struct outcome *outcome)
+		   unsigned where, struct outcome *outcome)
 {
 	const struct command *command;
 	struct err err;
@@ -295,6 +296,12 @@ static int do_argv(struct deck *deck, int argc, char *const argv[],
 		command_unknown(argc, argv, CMD_SHELL | CMD_PROMPT, &err);
 		return outcome_fail(outcome, 2, "%s", err.text);
 	}
+	/* It may block, or print what is for a shell. */
+	if (where && !(command->where & where))
+		return outcome_fail(outcome, 2,
+				    "%s is a command of the shell: iodeck %s "
+				    "...",
+				    command->name, command->name);
 	if (command_check(command, argc - used, argv + used, outcome))
 		return 0;
 	command->run(deck, command, argc - used, argv + used, outcome);
@@ -311,7 +318,7 @@ int deck_do(struct deck *deck, const char *line, struct outcome *outcome)
 	memset(outcome, 0, sizeof(*outcome));
 	if (command_split(line, &argc, &argv, &err))
 		return outcome_fail(outcome, 2, "%s", err.text);
-	r = argc ? do_argv(deck, argc, argv, outcome) : 0;
+	r = argc ? do_argv(deck, argc, argv, CMD_PROMPT, outcome) : 0;
 	command_split_free(argv);
 	return r;
 }
@@ -351,7 +358,7 @@ int deck_do_wait(struct deck *deck, int argc, char *const argv[],
 				? INT64_MAX
 				: deck_clock() + (int64_t)timeout_ms * 1000;
 
-	do_argv(deck, argc, argv, outcome);
+	do_argv(deck, argc, argv, 0, outcome);
 	if (!outcome->pending)
 		return 0;
 	outcome_free(outcome);

@@ -335,6 +335,15 @@ static void test_console(void **state)
 	deck_do(deck, "nonsense", &o);
 	assert_int_equal(o.status, 2);
 	outcome_free(&o);
+	/* What may block, or is for a shell. */
+	deck_do(deck, "lab down name=-", &o);
+	assert_int_equal(o.status, 2);
+	assert_string_equal(o.text, "lab down is a command of the shell: "
+				    "iodeck lab down ...");
+	outcome_free(&o);
+	deck_do(deck, "completion bash", &o);
+	assert_int_equal(o.status, 2);
+	outcome_free(&o);
 	deck_do(deck, "overlay nothing.csv#x", &o);
 	assert_int_equal(o.status, 2);
 	outcome_free(&o);
