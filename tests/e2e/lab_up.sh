@@ -48,7 +48,8 @@ ms() { # COMMAND...: how long it takes
 }
 # With its argument, of all processes that can be seen from here.
 runs() {
-  cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -qx "$1"
+  words=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n')
+  printf '%s\n' "$words" | grep -qx "$1" # not at once: it would find itself
 }
 node_is() { # NODE JQ-CONDITION
   lab status name=a --json | jq -e --arg n "$1" \
