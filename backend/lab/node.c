@@ -31,7 +31,8 @@
 #include "backend/paths.h"
 
 #define START_MS 10000
-#define ANSWER_MS 15000
+#define ANSWER_MS 30000
+#define BANNER_MS 5000 /* on a host that is busy otherwise */
 #define NAP_NS (20 * 1000 * 1000)
 
 /* All paths are made before the fork. */
@@ -275,7 +276,7 @@ static int ask_banner(const struct sockaddr_in *to)
 		return 0;
 	if ((!connect(fd, (const struct sockaddr *)to, sizeof(*to)) ||
 	     errno == EINPROGRESS) &&
-	    poll(&p, 1, 500) == 1)
+	    poll(&p, 1, BANNER_MS) == 1)
 		yes = recv(fd, said, sizeof(said), 0) > 4 &&
 		      !memcmp(said, "SSH-", 4);
 	close(fd);
