@@ -12,7 +12,7 @@
 
 #define NAME "lab"
 #define NODES 3
-#define DRIVES 2
+#define DRIVES 3
 #define DRIVE_BYTES (4 * GIB)
 #define LINK "10Gbit"
 
@@ -61,25 +61,28 @@ static const char *link_words(const struct lab *lab, int i,
 static void node_show(const struct lab *lab, int i, const struct lab_look *k,
 		      struct text *text, json_t *nodes)
 {
-	char name[16], address[24], link[40];
+	char name[16], address[24], link[40], below[32], conf[PATH_MAX];
 
 	snprintf(name, sizeof(name), "n%d", i + 1);
+	snprintf(below, sizeof(below), "%s/iodeck.conf", name);
 	lab_address(lab, i, address, sizeof(address));
 	text_add(text, "  %-4s %-15s %-7s %-18s %d\n", name, address,
 		 node_state(k), link_words(lab, i, k, link, sizeof(link)),
 		 k->processes);
 	json_array_append_new(
-		nodes, json_pack("{s:s,s:s,s:s,s:s,s:f,s:i}", "name", name,
-				 "address", address, "state", node_state(k),
-				 "link", k->carrier ? "up" : "cut",
-				 "rate_bytes_s", lab->node[i].rate_bytes_s,
-				 "processes", k->processes));
+		nodes,
+		json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:i}", "name", name,
+			  "address", address, "config",
+			  lab_path(lab, below, conf, sizeof(conf)), "state",
+			  node_state(k), "link", k->carrier ? "up" : "cut",
+			  "rate_bytes_s", (json_int_t)lab->node[i].rate_bytes_s,
+			  "processes", k->processes));
 }
 
 static json_t *lab_show(const struct lab *lab, const struct lab_look *look,
 			struct text *text)
 {
-	char dir[PATH_MAX], address[24], ssh[PATH_MAX], conf[PATH_MAX];
+	char dir[PATH_MAX], address[24], ssh[PATH_MAX];
 	json_t *nodes = json_array();
 	int i;
 
@@ -91,14 +94,13 @@ static json_t *lab_show(const struct lab *lab, const struct lab_look *look,
 		 "state", "link", "processes");
 	for (i = 0; i < lab->nodes; i++)
 		node_show(lab, i, &look[i], text, nodes);
-	return json_pack(
-		"{s:s,s:s,s:b,s:s,s:s,s:s,s:I,s:i,s:I,s:o}", "name", lab->name,
-		"dir", dir, "ready", lab->ready, "console", address,
-		"ssh_config", lab_path(lab, "ssh_config", ssh, sizeof(ssh)),
-		"config", lab_path(lab, "iodeck.conf", conf, sizeof(conf)),
-		"link_bytes_s", (json_int_t)lab->link_bytes_s, "drives",
-		lab->drives, "drive_bytes", (json_int_t)lab->drive_bytes,
-		"nodes", nodes);
+	return json_pack("{s:s,s:s,s:b,s:s,s:s,s:I,s:i,s:I,s:o}", "name",
+			 lab->name, "dir", dir, "ready", lab->ready, "console",
+			 address, "ssh_config",
+			 lab_path(lab, "ssh_config", ssh, sizeof(ssh)),
+			 "link_bytes_s", (json_int_t)lab->link_bytes_s,
+			 "drives", lab->drives, "drive_bytes",
+			 (json_int_t)lab->drive_bytes, "nodes", nodes);
 }
 
 /* One that cannot be read is said, and does not hide the others. */

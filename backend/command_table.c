@@ -238,7 +238,7 @@ static const struct command_arg fault_domain_args[] = {
 static const struct command_arg lab_up_args[] = {
 	NAMED("nodes", "int", "3", "How many nodes, 1 to 64."),
 	NAMED("link", "rate", "10Gbit", "What the link of each carries."),
-	NAMED("drives", "int", "2", "How many drives a node has, 1 to 16."),
+	NAMED("drives", "int", "3", "How many drives a node has, 1 to 16."),
 	NAMED("size", "bytes", "4G", "The most a drive may take."),
 	NAMED("net", "word", "one that is free",
 	      "The nodes' addresses, 256 private ones: 10.9.8.0/24."),

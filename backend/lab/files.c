@@ -14,6 +14,7 @@
 #include "backend/text.h"
 
 #define SSH_PORT 22
+#define AGENT "iodeck-agent"
 
 /* ---- one file ----------------------------------------------------------- */
 
@@ -248,44 +249,44 @@ static char *text_known(const struct lab *lab)
 	return text_take(&t);
 }
 
-static void conf_domain(const struct lab *lab, int node, struct text *t)
+/* A drive is a fault domain, so that one node can hold what takes several. */
+static void conf_domains(const struct lab *lab, int node, struct text *t)
 {
-	char dir[PATH_MAX], address[LAB_WORD];
+	char dir[PATH_MAX];
 	int d;
 
 	lab_path(lab, "", dir, sizeof(dir));
-	text_add(t,
-		 "    { name = \"n%d\"; host = \"%s\"; port = %d;\n"
-		 "      user = \"root\"; identity = \"%s/id_ed25519\";\n"
-		 "      drives = (",
-		 node + 1, lab_address(lab, node, address, sizeof(address)),
-		 SSH_PORT, dir);
 	for (d = 0; d < lab->drives; d++)
-		text_add(
-			t,
-			"%s\n        { name = \"d%d\"; path = \"%s/n%d/d%d\";\n"
-			"          size = %.0fL; }",
-			d ? "," : "", d, dir, node + 1, d, lab->drive_bytes);
-	text_add(t, " ); }%s\n", node + 1 < lab->nodes ? "," : "");
+		text_add(t,
+			 "    { name = \"d%d\"; drives = ( { name = \"d0\";\n"
+			 "        path = \"%s/n%d/d%d\";\n"
+			 "        size = %.0fL; } ); }%s\n",
+			 d, dir, node + 1, d, lab->drive_bytes,
+			 d + 1 < lab->drives ? "," : "");
 }
 
-char *lab_text_conf(const struct lab *lab)
+char *lab_text_conf(const struct lab *lab, int node, const char *program)
 {
 	struct text t = { 0 };
-	char rate[LAB_WORD];
-	int i;
+	char dir[PATH_MAX];
 
+	lab_path(lab, "", dir, sizeof(dir));
 	text_add(&t,
-		 "# The lab %s as a cluster, iodeck.conf(5); made by \"iodeck "
-		 "lab up\".\n"
+		 "# Node n%d of the lab %s as a cluster, iodeck.conf(5).\n"
 		 "cluster = {\n"
-		 "  name = \"iodeck-%s\";\n"
-		 "  title = \"Lab %s: %d nodes, links of %s\";\n"
-		 "  domains = (\n",
-		 lab->name, lab->name, lab->name, lab->nodes,
-		 lab_rate_text(lab->link_bytes_s, rate, sizeof(rate)));
-	for (i = 0; i < lab->nodes; i++)
-		conf_domain(lab, i, &t);
+		 "  name = \"iodeck-%s-n%d\";\n"
+		 "  title = \"Node n%d of the lab %s\";\n"
+		 "  node = {\n"
+		 "    host = \"n%d\"; port = %d; user = \"root\";\n"
+		 "    identity = \"%s/id_ed25519\";\n"
+		 "    ssh_config = \"%s/ssh_config\";\n"
+		 "    transport = \"auto\";\n",
+		 node + 1, lab->name, lab->name, node + 1, node + 1, lab->name,
+		 node + 1, SSH_PORT, dir, dir);
+	if (program)
+		text_add(&t, "    program = \"%s\";\n", program);
+	text_add(&t, "  };\n  domains = (\n");
+	conf_domains(lab, node, &t);
 	text_add(&t, "  );\n"
 		     "  policies = (\n"
 		     "    { name = \"mirror\"; raid = 1; },\n"
@@ -294,6 +295,20 @@ char *lab_text_conf(const struct lab *lab)
 		     "  );\n"
 		     "};\n");
 	return text_take(&t);
+}
+
+/* The agent that belongs to this program, which nodes see in the same place. */
+static const char *agent_find(char *buf, size_t len)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, len - 1);
+	char *slash;
+
+	buf[n > 0 ? n : 0] = '\0';
+	slash = strrchr(buf, '/');
+	if (!slash || (size_t)(slash - buf) + sizeof("/" AGENT) > len)
+		return NULL;
+	memcpy(slash, "/" AGENT, sizeof("/" AGENT));
+	return !access(buf, X_OK) && !lab_root_check(buf, NULL) ? buf : NULL;
 }
 
 static char *text_line(const char *line)
@@ -314,7 +329,7 @@ static char *text_name(int node)
 /* ---- all of them -------------------------------------------------------- */
 
 static int node_texts(const struct lab *lab, int node, const char *key,
-		      struct err *err)
+		      const char *program, struct err *err)
 {
 	const struct {
 		const char *name;
@@ -325,6 +340,7 @@ static int node_texts(const struct lab *lab, int node, const char *key,
 		{ "etc/hosts", lab_text_hosts(lab), 0644 },
 		{ "etc/hostname", text_name(node), 0644 },
 		{ "etc/shadow", strdup("root:*:19000:0:99999:7:::\n"), 0600 },
+		{ "iodeck.conf", lab_text_conf(lab, node, program), 0600 },
 		{ "home/.ssh/authorized_keys", text_line(key), 0600 },
 	};
 	char below[64];
@@ -345,16 +361,15 @@ static int node_texts(const struct lab *lab, int node, const char *key,
 
 int lab_files_texts(const struct lab *lab, struct err *err)
 {
-	char key[1024];
+	char key[1024], path[PATH_MAX];
+	const char *program = agent_find(path, sizeof(path));
 	int i, r;
 
 	key_read(lab, "id_ed25519.pub", key, sizeof(key));
 	r = put_text(lab, "ssh_config", lab_text_ssh(lab), 0600, err);
 	if (!r)
 		r = put_text(lab, "known_hosts", text_known(lab), 0600, err);
-	if (!r)
-		r = put_text(lab, "iodeck.conf", lab_text_conf(lab), 0600, err);
 	for (i = 0; !r && i < lab->nodes; i++)
-		r = node_texts(lab, i, key, err);
+		r = node_texts(lab, i, key, program, err);
 	return r;
 }

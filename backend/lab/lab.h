@@ -17,8 +17,8 @@
  *
  *   state.json     what was made, and what has been done to it since
  *   ssh_config, known_hosts, id_ed25519   `ssh -F ROOT/NAME/ssh_config n1`
- *   iodeck.conf    the lab as a cluster
- *   n1/            home, tmp, etc of the node, its log, and its drives d0...
+ *   n1/            home, tmp, etc of the node, its log, its drives d0..., and
+ *                  iodeck.conf, which is the node as a cluster
  *
  * What runs in a node sees its own of these, its own process table and host
  * name, and the host's other files: a node is no container, and root there is

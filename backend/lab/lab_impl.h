@@ -101,7 +101,8 @@ int lab_net_kill(const char *netns, struct err *err);
 int lab_files_dirs(const struct lab *lab, struct err *err);
 int lab_files_keys(const struct lab *lab, struct err *err);
 int lab_files_texts(const struct lab *lab, struct err *err);
-char *lab_text_conf(const struct lab *lab);
+/* program: the agent there; NULL: along its PATH. */
+char *lab_text_conf(const struct lab *lab, int node, const char *program);
 char *lab_text_ssh(const struct lab *lab);
 char *lab_text_sshd(const struct lab *lab, int node);
 char *lab_text_hosts(const struct lab *lab);

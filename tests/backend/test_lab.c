@@ -424,8 +424,8 @@ static const char *node_text(const config_setting_t *node, const char *key)
 static void test_conf_text(void **state)
 {
 	struct lab lab = three();
-	char *text = lab_text_conf(&lab);
-	config_setting_t *nodes, *node, *drive;
+	char *text = lab_text_conf(&lab, 2, "/usr/bin/iodeck-agent");
+	config_setting_t *node, *domains, *drive;
 	config_t file;
 	long long size;
 	int port;
@@ -433,19 +433,22 @@ static void test_conf_text(void **state)
 	(void)state;
 	config_init(&file);
 	assert_true(config_read_string(&file, text));
-	nodes = config_lookup(&file, "cluster.domains");
-	assert_int_equal(config_setting_length(nodes), 3);
-	node = config_setting_get_elem(nodes, 2);
-	assert_string_equal(node_text(node, "name"), "n3");
-	assert_string_equal(node_text(node, "host"), "10.9.8.13");
+	node = config_lookup(&file, "cluster");
+	assert_string_equal(node_text(node, "name"), "iodeck-a-n3");
+	node = config_lookup(&file, "cluster.node");
+	assert_string_equal(node_text(node, "host"), "n3");
 	assert_string_equal(node_text(node, "user"), "root");
 	assert_string_equal(node_text(node, "identity"),
 			    "/srv/labs/a/id_ed25519");
+	assert_string_equal(node_text(node, "ssh_config"),
+			    "/srv/labs/a/ssh_config");
+	assert_string_equal(node_text(node, "program"),
+			    "/usr/bin/iodeck-agent");
 	assert_true(config_setting_lookup_int(node, "port", &port));
 	assert_int_equal(port, 22);
-	node = config_setting_get_member(node, "drives");
-	assert_int_equal(config_setting_length(node), 2);
-	drive = config_setting_get_elem(node, 1);
+	domains = config_lookup(&file, "cluster.domains");
+	assert_int_equal(config_setting_length(domains), 2);
+	drive = config_lookup(&file, "cluster.domains.[1].drives.[0]");
 	assert_string_equal(node_text(drive, "path"), "/srv/labs/a/n3/d1");
 	assert_true(config_setting_lookup_int64(drive, "size", &size));
 	assert_int_equal(size, 4 * GIB);

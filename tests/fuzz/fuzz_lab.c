@@ -14,7 +14,8 @@ static const struct lab empty = { .root = "/srv/labs", .name = "a" };
 static void check_again(const struct lab *lab)
 {
 	struct lab back = empty;
-	char *text = lab_state_text(lab), *again, *conf = lab_text_conf(lab);
+	char *text = lab_state_text(lab), *again,
+	     *conf = lab_text_conf(lab, 0, NULL);
 
 	id_assert(text && conf);
 	id_assert(!lab_state_read(text, strlen(text), &back, NULL));
