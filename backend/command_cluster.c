@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backend/paths.h"
+#include "backend/transport/sshconf.h"
 #include "backend/units.h"
 
 /* ---- nodes
@@ -96,6 +97,41 @@ COMMAND(do_node_list)
 	(void)argc;
 	(void)argv;
 	live_show(deck, outcome, show_nodes, NULL);
+	return 0;
+}
+
+static void node_place(const struct deck *deck, char *buf, size_t len)
+{
+	if (deck->remote)
+		sshconf_place(&deck->node.host, buf, len);
+	else
+		snprintf(buf, len, "this machine");
+}
+
+static void node_checked(struct pending *p, const json_t *reply)
+{
+	struct deck *deck = p->deck;
+	const char *via = deck->link ? link_conn_via(deck->link) : "-";
+	double ms = (double)deck->up_after_us / 1e3;
+	char place[360];
+
+	(void)reply;
+	node_place(deck, place, sizeof(place));
+	p->outcome.json = json_pack("{s:s,s:b,s:s,s:f,s:s}", "node", place,
+				    "ok", 1, "via", via, "attach_ms", ms,
+				    "version", deck->agent_version);
+	outcome_say(&p->outcome,
+		    "%s: ok, by %s, attached in %.0f ms, agent %s of iodeck "
+		    "%s",
+		    place, via, ms, deck->agent, deck->agent_version);
+}
+
+COMMAND(do_node_check)
+{
+	(void)command;
+	(void)argc;
+	(void)argv;
+	live_ask_any(deck, outcome, "", NULL, node_checked);
 	return 0;
 }
 
@@ -311,18 +347,17 @@ static void show_agent(struct pending *p, const json_t *reply)
 {
 	const struct model *m = deck_model(p->deck);
 	const struct m_run *run = model_run(m);
-	struct deck_status s;
+	const char *via = p->deck->link ? link_conn_via(p->deck->link) : NULL;
 
 	(void)reply;
-	deck_status(p->deck, &s);
 	p->outcome.json =
-		json_pack("{s:s,s:s,s:s*,s:s*}", "agent", p->deck->agent,
+		json_pack("{s:s,s:s,s:s*,s:s*,s:s*}", "agent", p->deck->agent,
 			  "cluster", m->cluster, "run", run ? run->id : NULL,
-			  "run_state", run ? run->state : NULL);
-	outcome_say(&p->outcome, "agent %s: cluster %s, %s%s", p->deck->agent,
-		    *m->cluster ? m->cluster : "-",
+			  "run_state", run ? run->state : NULL, "via", via);
+	outcome_say(&p->outcome, "agent %s: cluster %s, %s%s%s%s",
+		    p->deck->agent, *m->cluster ? m->cluster : "-",
 		    run ? "run " : "no run in this session",
-		    run ? run->state : "");
+		    run ? run->state : "", via ? ", by " : "", via ? via : "");
 }
 
 COMMAND(do_agent_status)

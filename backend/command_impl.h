@@ -23,6 +23,7 @@ COMMAND(do_policy_set);
 COMMAND(do_policy_delete);
 COMMAND(do_policy_list);
 /* command_cluster.c */
+COMMAND(do_node_check);
 COMMAND(do_node_list);
 COMMAND(do_drive_list);
 COMMAND(do_drive_probe);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cluster/node.h"
 #include "backend/conf.h"
 #include "backend/paths.h"
 
@@ -52,9 +53,22 @@ static const struct conf_member vdisk_members[] = {
 	{ "compression", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
+static const struct conf_member node_members[] = {
+	{ "host", CONF_TEXT, NULL, true, 0, 0, NULL },
+	{ "user", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "port", CONF_INT, NULL, false, 1, 65535, NULL },
+	{ "identity", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "ssh_config", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "transport", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "become", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "program", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "state_dir", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
+};
 static const struct conf_member cluster_members[] = {
 	{ "name", CONF_TEXT, NULL, true, 0, 0, NULL },
 	{ "title", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "node", CONF_GROUP, NULL, false, 0, 0, node_members },
 	{ "domains", CONF_LIST, NULL, true, 0, 0, domain_members },
 	{ "policies", CONF_LIST, NULL, false, 0, 0, policy_members },
 	{ "vdisks", CONF_LIST, NULL, false, 0, 0, vdisk_members },
@@ -144,8 +158,10 @@ static int check_policies(const config_setting_t *list, struct err *err)
 	return 0;
 }
 
+/* Where the home directory of another machine is nobody here knows. */
 static int check_drive_paths(json_t *cluster)
 {
+	bool remote = json_object_get(cluster, "node") != NULL;
 	json_t *domain, *drive;
 	char path[PATH_MAX];
 	size_t i, j;
@@ -156,6 +172,8 @@ static int check_drive_paths(json_t *cluster)
 			const char *given = json_string_value(
 				json_object_get(drive, "path"));
 
+			if (remote && *given != '/')
+				return -EINVAL;
 			if (path_expand(given, path, sizeof(path)))
 				return -ENAMETOOLONG;
 			json_object_set_new(drive, "path", json_string(path));
@@ -200,6 +218,40 @@ static int check_vdisk_policies(const config_setting_t *cluster,
 	return 0;
 }
 
+/* A file of this machine, that ssh is told of. */
+static int expand(json_t *node, const char *key)
+{
+	const char *given = json_string_value(json_object_get(node, key));
+	char path[PATH_MAX];
+
+	if (!given)
+		return 0;
+	if (path_expand(given, path, sizeof(path)))
+		return -ENAMETOOLONG;
+	return json_object_set_new(node, key, json_string(path));
+}
+
+static int check_node(const config_setting_t *cluster, json_t *json,
+		      struct err *err)
+{
+	static const char *const ways[] = { "auto", "libssh2", "ssh", NULL };
+	const config_setting_t *s = config_setting_get_member(cluster, "node");
+	json_t *at = json_object_get(json, "node");
+	struct node node;
+	struct err why;
+	int r;
+
+	if (!s)
+		return 0;
+	r = check_word(s, "transport", ways, err);
+	if (r)
+		return r;
+	if (expand(at, "identity") || expand(at, "ssh_config"))
+		return conf_bad(s, err, "a path is too long");
+	return node_read(at, &node, &why) ? conf_bad(s, err, "%s", why.text)
+					  : 0;
+}
+
 static int cluster_check(const config_setting_t *s, json_t *cluster,
 			 struct err *err)
 {
@@ -231,7 +283,16 @@ static int cluster_check(const config_setting_t *s, json_t *cluster,
 		r = check_policies(config_setting_get_member(s, "vdisks"), err);
 	if (!r)
 		r = check_vdisk_policies(s, err);
-	if (!r && check_drive_paths(cluster))
+	if (!r)
+		r = check_node(s, cluster, err);
+	if (r)
+		return r;
+	r = check_drive_paths(cluster);
+	if (r == -EINVAL)
+		r = conf_bad(s, err,
+			     "a drive's path, on a node: expected one that "
+			     "begins with /");
+	else if (r)
 		r = conf_bad(s, err, "a drive's path is too long");
 	return r;
 }
@@ -250,6 +311,9 @@ static int cluster_read(const config_setting_t *s, struct config *config,
 		json_decref(cluster);
 		return r;
 	}
+	/* how it is reached is the console's business alone */
+	config->node = json_incref(json_object_get(cluster, "node"));
+	json_object_del(cluster, "node");
 	json_object_set_new(cluster, "virtual", json_false());
 	json_object_set_new(cluster, "create", json_true());
 	config->cluster = cluster;
@@ -357,6 +421,7 @@ void config_free(struct config *config)
 		return;
 	options_free(config->options);
 	json_decref(config->cluster);
+	json_decref(config->node);
 	free(config->path);
 	free(config);
 }

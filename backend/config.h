@@ -13,6 +13,7 @@
 struct config {
 	char *path;      /* of the file read; NULL: none was there */
 	json_t *cluster; /* the cluster document; NULL: none configured */
+	json_t *node;    /* where its agent runs, node.h; NULL: here */
 	struct options *options;
 };
 

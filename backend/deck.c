@@ -44,6 +44,12 @@ static int deck_init(struct deck *deck, const struct deck_opts *opts,
 	if (r)
 		return r;
 	deck->cluster = json_incref(deck->config->cluster);
+	deck->remote = deck->config->node != NULL;
+	if (deck->remote) {
+		r = node_read(deck->config->node, &deck->node, err);
+		if (r)
+			return r;
+	}
 	deck->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (deck->epfd < 0)
 		return err_set(err, -errno, "epoll: %s", strerror(errno));

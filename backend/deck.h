@@ -57,9 +57,10 @@ enum deck_link {
 	LINK_LOST, /* reason in text; `resume` goes on */
 	LINK_REPLAY,
 };
+#define DECK_TEXT 512
 struct deck_status {
 	enum deck_link link;
-	char text[MODEL_TEXT]; /* why, for people */
+	char text[DECK_TEXT]; /* why, for people */
 	bool recording;
 	char session_path[256];
 	int64_t recorded_bytes;

@@ -60,10 +60,18 @@ struct deck {
 	char state_dir[PATH_MAX]; /* "": the usual one */
 	struct link_conn *link;
 	enum deck_link link_state;
-	char link_text[MODEL_TEXT];
-	bool watching;      /* attached as a watcher */
-	bool rewatch, drop; /* to be done once out of the callbacks */
-	bool hello_running; /* a run was going when it was attached */
+	char link_text[DECK_TEXT];
+	struct node node;
+	bool remote;          /* the agent runs on node */
+	int64_t opened_at_us; /* when attaching began */
+	int64_t retry_at_us;  /* monotonic; 0: no retry is due */
+	int64_t lost_at_us;   /* when a link that was up went; 0: it is up */
+	unsigned retries;
+	char agent_version[32];
+	int64_t up_after_us; /* how long attaching took */
+	bool watching;       /* attached as a watcher */
+	bool rewatch, drop;  /* to be done once out of the callbacks */
+	bool hello_running;  /* a run was going when it was attached */
 	bool hello_seen, cluster_asked, cluster_open, cluster_seen;
 	int64_t ready_at_us; /* monotonic; 0: not yet */
 	unsigned applied;
@@ -74,7 +82,7 @@ struct deck {
 	bool keep;          /* there is something worth keeping */
 	struct mark *acked; /* of the agent, by incarnation */
 	size_t acked_count;
-	char disk_text[MODEL_TEXT]; /* "" or why nothing is written */
+	char disk_text[DECK_TEXT]; /* "" or why nothing is written */
 
 	/* replay */
 	struct session_reader *reader;

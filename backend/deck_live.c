@@ -22,7 +22,10 @@
 	"another console owns the agent and this one only watches: do "   \
 	"that there, or leave it and `resume` here; only pause, resume, " \
 	"stop, fault, link set and drive set work from here"
-#define SETTLE_US 80000 /* from the cluster's event to all the rest */
+#define RETRY_MIN_US 1000000
+#define RETRY_MAX_US 30000000
+#define RETRY_ALL_US 900000000 /* a run's lease: then it has ended */
+#define SETTLE_US 80000        /* from the cluster's event to all the rest */
 
 static bool watcher_may(const char *what)
 {
@@ -37,7 +40,7 @@ bool live_ready(const struct deck *deck)
 
 static void link_text(struct deck *deck, const char *text)
 {
-	snprintf(deck->link_text, sizeof(deck->link_text), "%.190s", text);
+	snprintf(deck->link_text, sizeof(deck->link_text), "%s", text);
 }
 
 /* ---- pending commands -----------------------------------------------------
@@ -207,9 +210,12 @@ static void on_event(const json_t *event, void *arg)
 static void on_hello(struct deck *deck, const json_t *hello)
 {
 	const char *state = json_string_value(json_object_get(hello, "state"));
+	const char *version =
+		json_string_value(json_object_get(hello, "version"));
 	struct err err;
 
 	deck->hello_seen = true;
+	event_text(deck->agent_version, sizeof(deck->agent_version), version);
 	deck->hello_running = state && !strcmp(state, "running");
 	deck->cluster_open = deck->hello_running;
 	if (record_choose(deck, hello, &err)) {
@@ -222,6 +228,9 @@ static void on_up(struct deck *deck)
 {
 	deck->link_state = LINK_LIVE;
 	deck->link_text[0] = '\0';
+	deck->lost_at_us = deck->retry_at_us = 0;
+	deck->retries = 0;
+	deck->up_after_us = deck_clock() - deck->opened_at_us;
 	if (deck->watching) {
 		deck->cluster_open = true;
 		link_text(deck, "another console owns the agent; this one "
@@ -231,10 +240,65 @@ static void on_up(struct deck *deck)
 	ready_soon(deck);
 }
 
+/*
+ * A link to a node that was up comes back by itself: its run goes on there, and
+ * its spool keeps what happens. The deck waits, as while it attaches, from one
+ * second on and twice as long each time; in the end, or when it was refused,
+ * the link is lost.
+ */
+static bool retry_later(struct deck *deck, enum deck_link was)
+{
+	int64_t now = deck_clock(), wait = RETRY_MIN_US;
+
+	if (!deck->remote || deck->drop || !deck->link ||
+	    !node_may_heal(link_conn_code(deck->link)))
+		return false;
+	if (was == LINK_LIVE) {
+		for (struct pending *p = deck->pending; p; p = p->next)
+			if (p->until_down && !p->done)
+				return false; /* it was told to end */
+		deck->lost_at_us = now;
+		deck->retries = 0;
+	}
+	if (!deck->lost_at_us || now > deck->lost_at_us + RETRY_ALL_US)
+		return false;
+	for (unsigned k = 0; k < deck->retries && wait < RETRY_MAX_US; k++)
+		wait *= 2;
+	if (wait > RETRY_MAX_US)
+		wait = RETRY_MAX_US;
+	deck->retries++;
+	deck->retry_at_us = now + wait;
+	deck->link_state = LINK_CONNECTING;
+	return true;
+}
+
+/* Their answers are gone; what was not asked yet waits on. */
+static void pending_fail_sent(struct deck *deck)
+{
+	for (struct pending *p = deck->pending; p; p = p->next)
+		if (p->sent && !p->done)
+			pending_fail(p, deck->link_text);
+}
+
+static void on_down(struct deck *deck, const char *reason);
+
+static void retry_now(struct deck *deck)
+{
+	struct err err = { 0 };
+
+	deck->retry_at_us = 0;
+	deck->hello_seen = deck->rewatch = deck->drop = false;
+	deck->opened_at_us = deck_clock();
+	if (link_conn_retry(deck->link, &err))
+		on_down(deck, err.text);
+}
+
 static void on_down(struct deck *deck, const char *reason)
 {
-	bool refused = deck->link_state == LINK_CONNECTING &&
-		       deck->hello_seen && !deck->watching && !deck->drop;
+	enum deck_link was = deck->link_state;
+	bool refused = was == LINK_CONNECTING && deck->hello_seen &&
+		       deck->link && !link_conn_code(deck->link) &&
+		       !deck->watching && !deck->drop;
 
 	deck->cluster_open = deck->cluster_asked = false;
 	deck->ready_at_us = 0;
@@ -246,6 +310,11 @@ static void on_down(struct deck *deck, const char *reason)
 	deck->link_state = LINK_LOST;
 	if (!deck->drop)
 		link_text(deck, reason ? reason : "the agent is gone");
+	if (retry_later(deck, was)) {
+		pending_fail_sent(deck);
+		return;
+	}
+	deck->lost_at_us = 0;
 	for (struct pending *p = deck->pending; p; p = p->next)
 		if (p->until_down && !p->done) {
 			p->done = true;
@@ -278,6 +347,7 @@ static void link_close(struct deck *deck)
 	epoll_ctl(deck->epfd, EPOLL_CTL_DEL, link_conn_fd(deck->link), NULL);
 	link_conn_close(deck->link);
 	deck->link = NULL;
+	deck->retry_at_us = deck->lost_at_us = 0;
 }
 
 static int link_open(struct deck *deck, bool watch, struct err *err)
@@ -289,6 +359,7 @@ static int link_open(struct deck *deck, bool watch, struct err *err)
 		.state_dir = *deck->state_dir ? deck->state_dir : NULL,
 		.watch = watch,
 		.spawn = true,
+		.node = deck->remote ? &deck->node : NULL,
 		.event = on_event,
 		.state = on_state,
 		.arg = deck,
@@ -301,6 +372,7 @@ static int link_open(struct deck *deck, bool watch, struct err *err)
 	deck->watching = watch;
 	deck->hello_seen = deck->rewatch = deck->drop = false;
 	deck->link_state = LINK_CONNECTING;
+	deck->opened_at_us = deck_clock();
 	r = link_conn_open(&opts, &deck->link, err);
 	if (r) {
 		deck->link_state = LINK_NONE;
@@ -352,6 +424,7 @@ int live_retry(struct deck *deck, struct err *err)
 	}
 	deck->hello_seen = deck->rewatch = deck->drop = false;
 	deck->link_state = LINK_CONNECTING;
+	deck->opened_at_us = deck_clock();
 	r = link_conn_retry(deck->link, err);
 	if (r)
 		deck->link_state = LINK_LOST;
@@ -462,6 +535,8 @@ void live_step(struct deck *deck)
 {
 	if (deck->link)
 		link_conn_step(deck->link);
+	if (deck->retry_at_us && deck_clock() >= deck->retry_at_us)
+		retry_now(deck);
 	if (deck->rewatch)
 		rewatch(deck);
 	if (deck->drop)
@@ -475,6 +550,13 @@ static int sooner(int a, int b)
 	return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
+static int us_left_ms(int64_t at_us)
+{
+	int64_t left = at_us - deck_clock();
+
+	return left > 0 ? (int)(left / 1000) + 1 : 0;
+}
+
 int live_timeout_ms(const struct deck *deck)
 {
 	int ms = deck->link ? link_conn_timeout_ms(deck->link) : -1;
@@ -482,6 +564,8 @@ int live_timeout_ms(const struct deck *deck)
 
 	if (deck->rewatch || deck->drop)
 		return 0;
+	if (deck->retry_at_us)
+		ms = sooner(ms, us_left_ms(deck->retry_at_us));
 	if (deck->writer)
 		ms = sooner(ms, 250);
 	for (p = deck->pending; p; p = p->next)

@@ -241,6 +241,7 @@ int demo_open(struct deck *deck, struct err *err)
 		 (int)sizeof(deck->state_dir) - 8, deck->demo_dir);
 	json_decref(deck->cluster);
 	deck->cluster = doc;
+	deck->remote = false;
 	return 0;
 }
 

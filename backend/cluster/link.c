@@ -26,6 +26,8 @@
 
 #define PROTOCOL 1
 #define OPEN_MS 20000 /* a daemon may have to be started first */
+/* Of a node; what takes long on the way ends sooner, and says what it was. */
+#define OPEN_NODE_MS 90000
 #define PING_MS 5000
 #define ANSWER_MS 15000
 #define STEP_BYTES (1u << 20) /* read at most in one step */
@@ -42,6 +44,10 @@ struct link_conn {
 	struct transport *transport; /* NULL: none */
 	enum link_state state;
 	int epfd;
+	json_t *node; /* what opts.node's texts are copies in; NULL: here */
+	struct node at;
+	char via[240];
+	int code;
 	struct pollfd watched[TRANSPORT_FDS]; /* what epoll looks for */
 	int watches;
 	int way_ms; /* when the transport wants a turn; -1: any time */
@@ -298,6 +304,7 @@ static void stream_over(struct link_conn *c, ssize_t why, const struct err *err)
 {
 	const char *agent = c->opts.agent;
 
+	c->code = err->code ? err->code : -ECONNRESET;
 	if (err->code)
 		link_down(c, "%s", err->text);
 	else if (why < 0 && why != -ECONNRESET && why != -EPIPE)
@@ -360,6 +367,8 @@ static void stream_watch(struct link_conn *c)
 		wire_out(&c->wire, &waiting);
 		n = c->transport->ops->poll(c->transport, waiting > 0, fd,
 					    &c->way_ms);
+		snprintf(c->via, sizeof(c->via), "%s",
+			 c->transport->ops->via(c->transport));
 	}
 	for (k = 0; k < c->watches; k++)
 		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->watched[k].fd, NULL);
@@ -372,11 +381,17 @@ static void stream_watch(struct link_conn *c)
 	c->watches = n;
 }
 
+static uint64_t open_ms(const struct link_conn *c)
+{
+	return c->node ? OPEN_NODE_MS : OPEN_MS;
+}
+
 static void link_watch(struct link_conn *c)
 {
 	uint64_t now = now_ms();
 
-	if (c->state == LINK_OPENING && now >= c->since_ms + OPEN_MS) {
+	if (c->state == LINK_OPENING && now >= c->since_ms + open_ms(c)) {
+		c->code = -ETIMEDOUT;
 		link_down(c, "agent %s does not answer", c->opts.agent);
 		return;
 	}
@@ -384,6 +399,7 @@ static void link_watch(struct link_conn *c)
 		return;
 	/* silence counts from a ping: a console may have been suspended */
 	if (c->pinged_ms > c->heard_ms && now >= c->pinged_ms + ANSWER_MS) {
+		c->code = -ETIMEDOUT;
 		link_down(c, "agent %s has not answered for %d s",
 			  c->opts.agent, ANSWER_MS / 1000);
 	} else if (c->pinged_ms <= c->heard_ms &&
@@ -401,7 +417,9 @@ static int transport_start(struct link_conn *c, struct err *err)
 		.agent = c->opts.agent,
 		.program = c->opts.program,
 		.state_dir = c->opts.state_dir,
+		.become = c->at.become,
 		.spawn = c->opts.spawn,
+		.remote = c->node != NULL,
 	};
 	struct transport_opts opts = { 0 };
 	struct attach_words attach;
@@ -410,6 +428,8 @@ static int transport_start(struct link_conn *c, struct err *err)
 	if (rc)
 		return rc;
 	opts.argv = attach.argv;
+	opts.host = c->node ? &c->at.host : NULL;
+	c->code = 0;
 	rc = transport_open(&opts, &c->transport, err);
 	if (rc)
 		return rc;
@@ -418,6 +438,30 @@ static int transport_start(struct link_conn *c, struct err *err)
 	c->pinged_ms = 0;
 	c->state = LINK_OPENING;
 	stream_watch(c);
+	return 0;
+}
+
+/* Of a node, through JSON, which owns the texts from then on. */
+static int node_copy(struct link_conn *c, const struct link_conn_opts *opts)
+{
+	static const char *const ways[] = { "auto", "libssh2", "ssh" };
+	const struct node *n = opts->node;
+
+	if (!n)
+		return text_set(&c->opts.program, opts->program) ||
+				       text_set(&c->opts.state_dir,
+						opts->state_dir)
+			       ? -ENOMEM
+			       : 0;
+	c->node = json_pack("{s:s, s:s*, s:s*, s:s*, s:i, s:s, s:s*}", "host",
+			    n->host.host, "user", n->host.user, "identity",
+			    n->host.identity, "ssh_config", n->host.config,
+			    "port", (int)n->host.port, "transport",
+			    ways[n->host.way], "become", n->become);
+	if (!c->node || node_read(c->node, &c->at, NULL) ||
+	    text_set(&c->opts.program, n->program) ||
+	    text_set(&c->opts.state_dir, n->state_dir))
+		return -ENOMEM;
 	return 0;
 }
 
@@ -433,11 +477,11 @@ int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
 	c->opts.agent = c->opts.program = NULL;
 	c->opts.state_dir = c->opts.session = NULL;
 	c->opts.from = NULL;
+	c->opts.node = NULL;
 	c->state = LINK_OFF;
 	c->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epfd < 0 || text_set(&c->opts.agent, opts->agent) ||
-	    text_set(&c->opts.program, opts->program) ||
-	    text_set(&c->opts.state_dir, opts->state_dir) ||
+	    node_copy(c, opts) ||
 	    link_conn_from(c, opts->session, opts->from, opts->from_count))
 		err_set(err, rc, "link: out of memory");
 	else
@@ -465,8 +509,19 @@ void link_conn_close(struct link_conn *c)
 	free((char *)c->opts.program);
 	free((char *)c->opts.state_dir);
 	free((char *)c->opts.session);
+	json_decref(c->node);
 	free(c->mark);
 	free(c);
+}
+
+const char *link_conn_via(const struct link_conn *c)
+{
+	return c->via;
+}
+
+int link_conn_code(const struct link_conn *c)
+{
+	return c->code;
 }
 
 int link_conn_fd(const struct link_conn *c)
@@ -480,7 +535,7 @@ int link_conn_timeout_ms(const struct link_conn *c)
 	int ms;
 
 	if (c->state == LINK_OPENING)
-		due = c->since_ms + OPEN_MS;
+		due = c->since_ms + open_ms(c);
 	else if (c->state == LINK_UP)
 		due = c->pinged_ms > c->heard_ms ? c->pinged_ms + ANSWER_MS
 						 : c->heard_ms + PING_MS;

@@ -2,9 +2,8 @@
 /*
  * The console's side of the agent protocol: attaches, asks, takes events in
  * order without gap or double, acknowledges, and attaches again when the way
- * was lost. A local agent is reached as a remote one is: through a child that
- * joins a byte stream to the daemon's socket (transport child: iodeck-agent
- * attach; later ssh).
+ * was lost. A local agent is reached as a remote one is: iodeck-agent attach
+ * joins a byte stream to the daemon's socket, and transport/ carries it.
  *
  * Threads: one. Never blocks.
  */
@@ -13,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "engine/base.h"
+#include "backend/cluster/node.h"
 
 struct link_conn;
 
@@ -31,6 +30,9 @@ struct link_conn_opts {
 	const int64_t (*from)[2];
 	size_t from_count;
 	bool spawn; /* start the daemon when there is none */
+	/* Where it is; NULL: this machine. program and state_dir are the
+	 * node's then. Its texts are copied. */
+	const struct node *node;
 	/* each event, in order; a borrowed reference */
 	void (*event)(const json_t *event, void *arg);
 	/*
@@ -49,6 +51,10 @@ int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
 void link_conn_close(struct link_conn *conn);
 int link_conn_fd(const struct link_conn *conn); /* epoll fd */
 int link_conn_timeout_ms(const struct link_conn *conn);
+/* The way it takes, or took last, and why; for people. */
+const char *link_conn_via(const struct link_conn *conn);
+/* Why it is DOWN: a negative errno of the way; 0: other reasons. */
+int link_conn_code(const struct link_conn *conn);
 /* Does what is at hand; callbacks run from here. */
 void link_conn_step(struct link_conn *conn);
 /*

@@ -274,6 +274,7 @@ void hears_open(struct hears *h, struct lab *lab, const struct hears_opts *opts)
 		.watch = opts->watch,
 		.take = opts->take,
 		.spawn = opts->spawn,
+		.node = opts->node,
 		.session = "/some/session",
 		.from = opts->from,
 		.from_count = opts->from_count,
@@ -288,7 +289,7 @@ void hears_open(struct hears *h, struct lab *lab, const struct hears_opts *opts)
 			      .file = opts->file ? opts->file : -1 };
 	if (link_conn_open(&lopts, &h->link, &err))
 		fail_msg("%s", err.text);
-	assert_true(hears_until(h, is_settled, 30));
+	assert_true(hears_until(h, is_settled, 60));
 }
 
 void hears_close(struct hears *h)
@@ -429,4 +430,9 @@ void lab_fill(struct hears *h, const char *vdisk)
 bool link_is_down(struct hears *h)
 {
 	return h->state == LINK_DOWN;
+}
+
+bool link_is_up(struct hears *h)
+{
+	return h->state == LINK_UP;
 }

@@ -66,6 +66,7 @@ struct hears_opts {
 	const int64_t (*from)[2];
 	size_t from_count;
 	const char *program;
+	const struct node *node; /* NULL: this machine */
 };
 /* Turns until UP or DOWN. */
 void hears_open(struct hears *h, struct lab *lab,
@@ -95,5 +96,6 @@ json_int_t hears_vdisk_int(struct hears *h, const char *vdisk,
 unsigned hears_count(struct hears *h, const char *e);
 bool run_is_over(struct hears *h);
 bool link_is_down(struct hears *h);
+bool link_is_up(struct hears *h);
 
 #endif

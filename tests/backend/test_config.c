@@ -197,6 +197,20 @@ static void test_errors(void **state)
 		  "drives = (); } );\npolicies = ( { name = \"p\"; raid = 4; "
 		  "} ); };\n",
 		  ":2: raid: expected 0, 1, 5 or 6" },
+		{ "cluster = { name = \"a\";\nnode = { host = \"-oX\"; };\n"
+		  "domains = ( { name = \"n\"; drives = (); } ); };\n",
+		  ":2: host \"-oX\": expected" },
+		{ "cluster = { name = \"a\";\nnode = { port = 22; };\n"
+		  "domains = ( { name = \"n\"; drives = (); } ); };\n",
+		  ":2: expected host here" },
+		{ "cluster = { name = \"a\"; node = { host = \"h\";\n"
+		  "transport = \"rsh\"; };\n"
+		  "domains = ( { name = \"n\"; drives = (); } ); };\n",
+		  ":2: transport \"rsh\": expected auto, libssh2 or ssh" },
+		{ "cluster = { name = \"a\"; node = { host = \"h\"; };\n"
+		  "domains = ( { name = \"n\"; drives = ( { name = \"d\"; "
+		  "path = \"~/x\"; } ); } ); };\n",
+		  "expected one that begins with /" },
 	};
 	struct config *config;
 	struct err err;

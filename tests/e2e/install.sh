@@ -61,6 +61,10 @@ iodeck compare "$usr/share/iodeck/published/curves.csv#OLTP 32K RAID6 25GbE" \
   "$usr/share/iodeck/published/curves.csv#OLTP 32K RAID6 100GbE" >/dev/null ||
   die "the published curves are not read"
 
+# It goes to hosts that have little.
+! ldd "$usr/bin/iodeck-agent" | grep -E 'ssh2|curses|readline|config' ||
+  die "the agent needs a library that is the console's"
+
 # Its own agent is started, and no other.
 runs_from() { # FOLDER: a probe succeeds, and the agent that did it is there
   iodeck drive probe "$HOME" >"$work/out" 2>&1 || die "$(cat "$work/out")"
