@@ -49,7 +49,7 @@ static bool same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Neither the one we stand in, nor the host's. */
+/* Neither the host's, nor the one we stand in. */
 static int check_not_ours(const char *netns, struct stat *lab, struct err *err)
 {
 	char path[64];
@@ -60,12 +60,6 @@ static int check_not_ours(const char *netns, struct stat *lab, struct err *err)
 	r = netns_of(path, lab);
 	if (r)
 		return r;
-	if (!netns_of("/proc/self/ns/net", &other) && same(lab, &other))
-		return err_set(
-			err, -EBUSY,
-			"this iodeck runs in %s itself: leave that shell "
-			"first",
-			netns);
 	if (!netns_of("/proc/1/ns/net", &other) && same(lab, &other))
 		return err_set(err, -EBUSY,
 			       LAB_NETNS_DIR
@@ -73,6 +67,12 @@ static int check_not_ours(const char *netns, struct stat *lab, struct err *err)
 			       "none of a lab: remove that name "
 			       "with \"ip netns del %s\"",
 			       netns, netns);
+	if (!netns_of("/proc/self/ns/net", &other) && same(lab, &other))
+		return err_set(
+			err, -EBUSY,
+			"this iodeck runs in %s itself: leave that shell "
+			"first",
+			netns);
 	return 0;
 }
 

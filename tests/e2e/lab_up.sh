@@ -181,6 +181,20 @@ on n1 true || die "the end of b has hurt a"
 want 0 lab down name=a
 nothing_left "down"
 
+# ---- a name of a lab's that stands for the host's own network ----
+sleep 4713 &
+other=$!
+mkdir /run/netns
+touch /run/netns/iodeck-a-n1
+mount --bind /proc/self/ns/net /run/netns/iodeck-a-n1
+want 1 lab down name=a
+said err "the host's own network"
+want 1 lab up name=a
+kill $other || die "down has killed what is none of a lab's"
+umount /run/netns/iodeck-a-n1
+rm -r /run/netns
+nothing_left "a name of another's"
+
 # ---- what a restart of the host leaves, and a torn state file ----
 want 0 lab up name=a nodes=2
 for ns in n1 n2 switch; do
