@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/config.h"
 #include "backend/lab/lab_impl.h"
 
 static struct lab three(void)
@@ -456,6 +457,32 @@ static void test_conf_text(void **state)
 	free(text);
 }
 
+/* As iodeck reads it. */
+static void test_conf_load(void **state)
+{
+	char path[] = "/tmp/test_lab.XXXXXX";
+	struct lab lab = three();
+	char *text = lab_text_conf(&lab, 0, NULL);
+	struct config *config;
+	struct err err;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(lab_file_write(path, text, 0600, &err), 0);
+	if (config_load(path, &config, &err))
+		fail_msg("%s", err.text);
+	assert_string_equal(
+		json_string_value(json_object_get(config->node, "host")), "n1");
+	assert_int_equal(
+		json_array_size(json_object_get(config->cluster, "domains")),
+		2);
+	config_free(config);
+	unlink(path);
+	free(text);
+}
+
 static void test_ssh_texts(void **state)
 {
 	struct lab lab = three();
@@ -514,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_state_garbage),
 		cmocka_unit_test(test_state_file),
 		cmocka_unit_test(test_conf_text),
+		cmocka_unit_test(test_conf_load),
 		cmocka_unit_test(test_ssh_texts),
 		cmocka_unit_test(test_tool),
 	};
