@@ -249,6 +249,7 @@ static void on_up(struct deck *deck)
 static bool retry_later(struct deck *deck, enum deck_link was)
 {
 	int64_t now = deck_clock(), wait = RETRY_MIN_US;
+	size_t len;
 
 	if (!deck->remote || deck->drop || !deck->link ||
 	    !node_may_heal(link_conn_code(deck->link)))
@@ -268,6 +269,9 @@ static bool retry_later(struct deck *deck, enum deck_link was)
 		wait = RETRY_MAX_US;
 	deck->retries++;
 	deck->retry_at_us = now + wait;
+	len = strlen(deck->link_text);
+	snprintf(deck->link_text + len, sizeof(deck->link_text) - len,
+		 "; trying again in %d s", (int)(wait / 1000000));
 	deck->link_state = LINK_CONNECTING;
 	return true;
 }

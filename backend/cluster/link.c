@@ -304,7 +304,7 @@ static void stream_over(struct link_conn *c, ssize_t why, const struct err *err)
 {
 	const char *agent = c->opts.agent;
 
-	c->code = err->code ? err->code : -ECONNRESET;
+	c->code = err->code ? err->code : (int)why;
 	if (err->code)
 		link_down(c, "%s", err->text);
 	else if (why < 0 && why != -ECONNRESET && why != -EPIPE)

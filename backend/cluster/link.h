@@ -53,7 +53,8 @@ int link_conn_fd(const struct link_conn *conn); /* epoll fd */
 int link_conn_timeout_ms(const struct link_conn *conn);
 /* The way it takes, or took last, and why; for people. */
 const char *link_conn_via(const struct link_conn *conn);
-/* Why it is DOWN: a negative errno of the way; 0: other reasons. */
+/* Why it is DOWN: a negative errno of the way; 0: other reasons, as an agent
+ * that has ended. */
 int link_conn_code(const struct link_conn *conn);
 /* Does what is at hand; callbacks run from here. */
 void link_conn_step(struct link_conn *conn);

@@ -39,6 +39,7 @@ int node_read(const json_t *json, struct node *node, struct err *err)
 bool node_may_heal(int code)
 {
 	switch (-code) {
+	case 0: /* not the way's fault: the agent was told to end, or died */
 	case EACCES:
 	case EKEYREJECTED:
 	case ENOKEY:

@@ -139,6 +139,7 @@ static int answer(struct sshagent *a, uint8_t type, const uint8_t **at,
 	ssize_t n;
 	int rc = send_rest(a);
 
+	*at = *end = NULL;
 	while (!rc) {
 		frame = a->in;
 		if (a->in_len &&

@@ -34,12 +34,17 @@ static void node_by(enum transport_way way)
 }
 
 /* The connections of sshd, one process each. */
-static void links_cut(void)
+static void links_signal(const char *name)
 {
 	sshlab_shell("for f in /proc/[0-9]*/task/*/children; do "
 		     "case $f in /proc/%d/*) cat $f;; esac; done "
-		     "2>/dev/null | xargs -r kill -9",
-		     (int)ssh.pid);
+		     "2>/dev/null | xargs -r kill -%s",
+		     (int)ssh.pid, name);
+}
+
+static void links_cut(void)
+{
+	links_signal("KILL");
 }
 
 static void attach(struct hears *h)
@@ -109,6 +114,39 @@ static void test_run(void **unused)
 	assert_int_equal(h.doubles, 0);
 	assert_int_equal(h.holes, 0);
 	hears_close(&h);
+}
+
+/* A host that stands still says nothing for ever: the ping finds it. */
+static void test_stopped(void **unused)
+{
+	struct hears h;
+
+	(void)unused;
+	node_by(TRANSPORT_SSH2);
+	attach(&h);
+	links_signal("STOP");
+	assert_true(hears_until(&h, link_is_down, 60));
+	assert_non_null(strstr(h.reason, "has not answered for"));
+	links_signal("CONT");
+	hears_close(&h);
+}
+
+/* An agent that ended is no lost link: nobody starts it again unasked. */
+static void test_ended(void **unused)
+{
+	static const enum transport_way ways[] = { TRANSPORT_SSH2,
+						   TRANSPORT_SSH };
+	struct hears h;
+
+	(void)unused;
+	for (size_t k = 0; k < array_len(ways); k++) {
+		node_by(ways[k]);
+		attach(&h);
+		hears_ask_ok(&h, "quit", NULL);
+		assert_true(hears_until(&h, link_is_down, 60));
+		assert_int_equal(link_conn_code(h.link), 0);
+		hears_close(&h);
+	}
 }
 
 /* ---- the console -------------------------------------------------------- */
@@ -238,10 +276,9 @@ static int teardown(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_node),
-		cmocka_unit_test(test_run),
-		cmocka_unit_test(test_console),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_node),    cmocka_unit_test(test_run),
+		cmocka_unit_test(test_stopped), cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_console), cmocka_unit_test(test_refused),
 	};
 
 	if (!sshlab_open(&ssh))
