@@ -358,6 +358,7 @@ void member_lost(struct vlog *v, unsigned index, int why)
 		member_bdev_close(v, bdev);
 	member_give_up(v, m, index);
 	seg_member_lost(v, index);
+	scrub_member_lost(v, index);
 	if (v->state == VLOG_SERVING)
 		v->meta.wanted = true; /* protect again what it held */
 	if ((v->state == VLOG_SERVING || v->state == VLOG_CLOSING) &&

@@ -120,6 +120,7 @@ bool resync_info(const struct vlog *v, struct vlog_info *info);
 int scrub_init(struct vlog *v);
 void scrub_fini(struct vlog *v);
 bool scrub_step(struct vlog *v);
+void scrub_member_lost(struct vlog *v, unsigned member);
 bool scrub_idle(const struct vlog *v);
 double scrub_progress(const struct vlog *v);
 

@@ -46,9 +46,10 @@ struct scrub {
 	unsigned stripe;
 	uint32_t todo; /* bits of stripes */
 	struct lbuf *buf[FMT_COMPS_MAX], *extra[FMT_COMPS_MAX];
-	uint32_t have, write; /* bits of units */
-	bool wrong;           /* the stripe is counted as such */
-	bool lost;            /* something in it cannot be had */
+	/* bits of units: asked for and not lost since; read; to be written */
+	uint32_t asked, have, write;
+	bool wrong; /* the stripe is counted as such */
+	bool lost;  /* something in it cannot be had */
 	struct fmt_sum_entry *entry;
 	unsigned entries, at;
 	struct fetch fetch;

@@ -34,7 +34,7 @@ bool scrub_stripe_read(struct vlog *v)
 
 	if (sc->units.count - sc->units.used < 2 * FMT_COMPS_MAX)
 		return false;
-	sc->have = sc->write = 0;
+	sc->have = sc->asked = sc->write = 0;
 	sc->wrong = sc->lost = false;
 	batch_begin(&sc->batch, NULL);
 	for (unsigned i = 0; i < seg_width(s); i++) {
@@ -43,6 +43,7 @@ bool scrub_stripe_read(struct vlog *v)
 		if (!seg_unit_there(v, s, i))
 			continue;
 		sc->have |= 1u << i;
+		sc->asked |= 1u << i;
 		batch_io(v, &sc->batch, s->comp[i], BDEV_READ, 0,
 			 seg_unit_off(v, s, i, sc->stripe), sc->buf[i], 0,
 			 v->label.unit_bytes);
@@ -51,6 +52,22 @@ bool scrub_stripe_read(struct vlog *v)
 	batch_end(v, &sc->batch);
 	sc->phase = SCRUB_READ;
 	return true;
+}
+
+/* What it holds is a rebuild's affair from now on, also if it comes back. What
+ * was read of it may be wrong, and nobody would tell: parity must not be made
+ * of it. */
+void scrub_member_lost(struct vlog *v, unsigned member)
+{
+	struct scrub *sc = v->scrub;
+
+	if (sc->seg == SEG_NONE)
+		return;
+	for (unsigned i = 0; i < seg_width(&v->seg[sc->seg]); i++)
+		if (v->seg[sc->seg].comp[i] == member) {
+			sc->have &= ~(1u << i);
+			sc->asked &= ~(1u << i);
+		}
 }
 
 static void wrong(struct vlog *v)
@@ -236,8 +253,8 @@ static bool block_check(struct vlog *v, const struct fmt_sum_entry *e)
 	p = sc->buf[e->unit]->data + (size_t)e->gran * FMT_GRAN;
 	if (sc->have & 1u << e->unit && block_fits(v, e->lba, loc, e->crc, p))
 		return true;
-	if (!seg_unit_there(v, s, e->unit))
-		return true; /* a rebuild's affair */
+	if (!(sc->asked & 1u << e->unit))
+		return true;
 	sc->fetch = (struct fetch) { .lba = e->lba,
 				     .loc = loc,
 				     .crc = e->crc,
@@ -302,7 +319,7 @@ static void units_mend(struct vlog *v)
 	const struct seg *s = &v->seg[sc->seg];
 
 	for (unsigned i = 0; i < s->k; i++) {
-		if (sc->have & 1u << i || !seg_unit_there(v, s, i) ||
+		if (sc->have & 1u << i || !(sc->asked & 1u << i) ||
 		    sc->buf[i]->refs > 1 || !unit_decode(v, i) ||
 		    !unit_fits(v, i, sc->extra[i]->data))
 			continue;
@@ -333,7 +350,7 @@ static void parity_check(struct vlog *v)
 	for (unsigned i = s->k; i < seg_width(s); i++) {
 		struct lbuf *was = sc->buf[i];
 
-		if (!seg_unit_there(v, s, i) ||
+		if (!(sc->asked & 1u << i) ||
 		    (sc->have & 1u << i &&
 		     !memcmp(was->data, parity[i - s->k], v->label.unit_bytes)))
 			continue;
@@ -351,7 +368,7 @@ static bool units_io(struct vlog *v, enum bdev_op op)
 	const struct seg *s = &v->seg[sc->seg];
 
 	for (unsigned i = 0; i < seg_width(s); i++)
-		if (!seg_unit_there(v, s, i) || sc->extra[i]->refs > 1)
+		if (!(sc->asked & 1u << i) || sc->extra[i]->refs > 1)
 			sc->write &= ~(1u << i);
 	batch_begin(&sc->batch, NULL);
 	for (unsigned i = 0; i < seg_width(s); i++) {
