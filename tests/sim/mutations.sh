@@ -56,7 +56,7 @@ log     zone_late              calm        60     frequent
 log     ghost                  flapping    20     frequent
 log     log_m                  rotten      20     frequent
 log     no_crc                 rotten      20     frequent
-log     scan_window            flapping    40     frequent
+log     scan_window            swizzled    20     frequent
 log     snap_no_cow            wide        40     frequent
 log     trust_failed           flapping    20     frequent
 log     lost_early             flapping    400    rare
