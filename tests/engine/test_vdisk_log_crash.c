@@ -2,7 +2,7 @@
 /*
  * The log layout under crashes, lost drives and rot, seed by seed:
  *   test_vdisk_log_crash [FIRST LAST [VERBOSE]]
- *   test_vdisk_log_mut mutations [NAME|all SEEDS]
+ *   test_vdisk_log_mut mutations NAME|all FIRST LAST
  * An oracle knows for each block what was acknowledged and what is in flight;
  * a read must give one of the two, and what was once read after a recovery
  * stays. A violation names the seed and aborts.
@@ -458,31 +458,12 @@ static void run(uint64_t seed, bool verbose)
  * a refusal within the budget, or an assertion. 0: rare, shown by longer runs
  * of the simulator alone.
  */
-static const struct {
-	enum vlog_mut mut;
-	unsigned seeds;
-} mutations[] = {
-	{ MUT_ACK_ANY, 30 },      { MUT_APPLY_OOO, 30 },
-	{ MUT_NO_CAS, 30 },       { MUT_FREE_EARLY, 30 },
-	{ MUT_COMMIT_EARLY, 30 }, { MUT_TRIM_EARLY, 60 },
-	{ MUT_SB_EARLY, 30 },     { MUT_LOG_M, 30 },
-	{ MUT_SNAP_M, 60 },       { MUT_QUORUM_1, 0 },
-	{ MUT_NO_CLAIM, 0 },      { MUT_BLIND_CLAIM, 30 },
-	{ MUT_TRUST_FAILED, 0 },  { MUT_GLOBAL_AREA, 0 },
-	{ MUT_GLOBAL_SLOT, 0 },   { MUT_NO_EPOCH_CKPT, 30 },
-	{ MUT_NO_MAGIC, 0 },      { MUT_NO_CRC, 0 },
-	{ MUT_SEAL_EARLY, 0 },    { MUT_ZONE_LATE, 30 },
-	{ MUT_SLOT_EARLY, 0 },    { MUT_NO_FLUSH, 30 },
-	{ MUT_NO_FUA, 30 },       { MUT_SNAP_NO_COW, 0 },
-	{ MUT_STALE_REPAIR, 0 },  { MUT_PUNCH_EARLY, 400 },
-};
-
-/* The first seed that notices; 0: none of them did. */
-static uint64_t noticed_at(enum vlog_mut mut, uint64_t seeds)
+/* The last of the ten seeds of which one notices; 0: none did. */
+static uint64_t noticed_at(enum vlog_mut mut, uint64_t first, uint64_t last)
 {
 	const uint64_t step = 10;
 
-	for (uint64_t first = 1; first <= seeds; first += step) {
+	for (; first <= last; first += step) {
 		const pid_t pid = fork();
 		int status = 0;
 
@@ -503,24 +484,18 @@ static uint64_t noticed_at(enum vlog_mut mut, uint64_t seeds)
 	return 0;
 }
 
-static int mutations_run(const char *one, uint64_t seeds)
+static int mutations_run(const char *one, uint64_t first, uint64_t last)
 {
 	int missed = 0;
 
-	for (unsigned i = 0; i < array_len(mutations); i++) {
-		const uint64_t within = one ? seeds : mutations[i].seeds;
-		const char *name = vlog_mut_name[mutations[i].mut];
+	for (unsigned i = MUT_NONE + 1; i < MUT_COUNT; i++) {
 		uint64_t at;
 
-		if ((one && strcmp(one, "all") && strcmp(one, name)) || !within)
+		if (strcmp(one, "all") && strcmp(one, vlog_mut_name[i]))
 			continue;
-		at = noticed_at(mutations[i].mut, within);
-		if (at)
-			printf("%-16s noticed within %llu seeds\n", name,
-			       (unsigned long long)at);
-		else
-			printf("%-16s not noticed in %llu seeds\n", name,
-			       (unsigned long long)within);
+		at = noticed_at(i, first, last);
+		printf("%-16s %snoticed by seed %llu\n", vlog_mut_name[i],
+		       at ? "" : "not ", (unsigned long long)(at ? at : last));
 		fflush(stdout);
 		missed += !at;
 	}
@@ -535,10 +510,9 @@ int main(int argc, char **argv)
 	uint64_t crashes = 0, opens = 0, acks = 0, leaves = 0, rots = 0;
 
 #ifdef IODECK_MUTATIONS
-	if (argc > 1 && !strcmp(argv[1], "mutations"))
-		return mutations_run(argc > 3 ? argv[2] : NULL,
-				     argc > 3 ? strtoull(argv[3], NULL, 10)
-					      : 0);
+	if (argc == 5 && !strcmp(argv[1], "mutations"))
+		return mutations_run(argv[2], strtoull(argv[3], NULL, 10),
+				     strtoull(argv[4], NULL, 10));
 #endif
 	for (uint64_t seed = first; seed <= last; seed++) {
 		if (argc > 2) { /* to go on from, if it dies */

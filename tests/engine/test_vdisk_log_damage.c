@@ -3,8 +3,9 @@
  * Any 4 KiB of one member zeroed, flipped, unreadable, or replaced by another
  * valid 4 KiB of this or of another member: survived, repaired and reported, on
  * a running vDisk and before an opening. What is in use is known from the
- * vDisk's inside, so damage that nobody noticed shows. test_vdisk_log_damage
- * all    every block; else about a fifth of them
+ * vDisk's inside, so damage that nobody noticed shows.
+ *   test_vdisk_log_damage [all|few [TEST]]   every block, or one in 61; else
+ *                                            about a fifth of them
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -473,5 +474,7 @@ int main(int argc, char **argv)
 		every = 1;
 	else if (argc > 1 && !strcmp(argv[1], "few"))
 		every = 61;
+	if (argc > 2)
+		cmocka_set_test_filter(argv[2]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
