@@ -228,7 +228,7 @@ measure_btrfs() {
     # shellcheck disable=SC2086 # a list of devices
     set -- $loops
     mkdir -p "$work/mnt"
-    mkfs.btrfs -q -f -d raid1 -m raid1 "$@" 2>/dev/null &&
+    mkfs.btrfs -q -f -d raid1 -m raid1 "$@" >/dev/null 2>&1 &&
       mount -t btrfs "$1" "$work/mnt" 2>/dev/null ||
       why="this kernel does not mount btrfs"
     umount "$work/mnt" 2>/dev/null || :
@@ -244,7 +244,7 @@ measure_btrfs() {
     profile=${pair%%=*} policy=${pair#*=}
     meta=raid1
     [ "$profile" != raid1c3 ] && [ "$profile" != raid6 ] || meta=raid1c3
-    mkfs.btrfs -q -f -d "$profile" -m $meta "$@" 2>/dev/null
+    mkfs.btrfs -q -f -d "$profile" -m $meta "$@" >/dev/null 2>&1
     mount -t btrfs "$1" "$work/mnt"
     sync_iops=$(fio_iops 1 "$work/mnt")
     rm -f "$work/mnt"/*
@@ -259,7 +259,7 @@ measure_btrfs() {
       -f 0.4 | awk '{ print $2 }')
     echo "$profile $sync_iops $free_iops $ours $(name "$policy")" | awk '{
       printf "%-9s %10d %10d | %-12s %10d %6.1fx %6.1fx\n", $1, $2, $3,
-        $5 " " $6, $4, $4 / $2, $4 / $3 }'
+        $5 " " $6 $7, $4, $4 / $2, $4 / $3 }'
   done
 }
 
