@@ -202,7 +202,8 @@ static int load_seg(struct vlog *v, const uint8_t *p, uint32_t len)
 		return -EBADMSG;
 	memcpy(&item, p, sizeof(item));
 	if (item.where.seg >= v->segs ||
-	    v->seg[item.where.seg].state != SEG_FREE)
+	    v->seg[item.where.seg].state != SEG_FREE ||
+	    (uint64_t)item.stripes >> v->label.stripes)
 		return -EBADMSG;
 	rc = seg_adopt(v, &item.where, item.sealed);
 	if (rc)
