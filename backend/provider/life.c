@@ -333,7 +333,7 @@ static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
 	struct drive_component *list = NULL;
 	size_t count = 0;
 
-	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+	if (!d->store || d->store->ops->list(d->store, &list, &count, NULL))
 		return;
 	for (size_t k = 0; k < count && v->parts < PARTS_MAX; k++) {
 		struct p_part *part = &v->part[v->parts];

@@ -292,7 +292,7 @@ static bool has_component(const struct p_drive *d, const char *component)
 	bool has = false;
 	size_t count = 0;
 
-	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+	if (!d->store || d->store->ops->list(d->store, &list, &count, NULL))
 		return true; /* as far as can be known */
 	for (size_t k = 0; k < count; k++)
 		has = has || !strcmp(list[k].id, component);

@@ -140,7 +140,7 @@ static int drive_start(struct provider *p, struct p_drive *d, struct err *err)
 	rc = link_new(p->reactor, name, &d->shape, &d->link, err);
 	if (rc || d->state != P_DRIVE_OK)
 		return rc;
-	if (drive_open(p->reactor, d->path, name, &d->drive, &why)) {
+	if (store_here_open(p->reactor, d->path, name, &d->store, &why)) {
 		d->state = P_DRIVE_FAILED;
 		snprintf(d->reason, sizeof(d->reason), "%.*s",
 			 (int)sizeof(d->reason) - 1, why.text);
@@ -227,7 +227,7 @@ int provider_path_free(const struct provider *p, const char *path,
 			const struct p_drive *drive = &p->domain[k].drive[d];
 
 			/* one that is not ours to use is nobody's here */
-			if ((!p->opening && !drive->drive) ||
+			if ((!p->opening && !drive->store) ||
 			    !path_same(drive->path, path))
 				continue;
 			return err_set(err, -EBUSY,
@@ -282,7 +282,7 @@ static void drives_stop(struct provider *p)
 			if (dom->drive[d].link)
 				hub_fini(&dom->drive[d].hub);
 			link_free(dom->drive[d].link);
-			drive_close(dom->drive[d].drive);
+			store_close(dom->drive[d].store);
 		}
 		link_free(dom->link);
 	}

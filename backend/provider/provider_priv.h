@@ -4,6 +4,7 @@
  *
  *   doc.c      reads the cluster document
  *   scan.c     looks at drives and labels, on another thread
+ *   store.h    where the components of a drive are kept
  *   stack.c    opens and closes a component with its layers
  *   place.c    chooses drives for components
  *   life.c     a vDisk is opened, created, deleted, closed
@@ -23,8 +24,8 @@
 
 #include "backend/provider/port.h"
 #include "backend/provider/provider.h"
+#include "backend/provider/store.h"
 #include "engine/bdev/layers.h"
-#include "engine/drive.h"
 #include "engine/vdisk/vdisk.h"
 
 #define PLACE_NAME 32 /* of domains and drives, as labels hold them */
@@ -40,7 +41,7 @@ struct p_drive {
 	char *path;
 	uint64_t most_bytes; /* a directory: what it may use; 0: all */
 	struct p_domain *domain;
-	struct drive *drive; /* NULL: not open */
+	struct store *store; /* NULL: not open */
 	enum p_drive_state state;
 	bool pulled; /* by a fault of its own, not its domain's */
 	char reason[512];

@@ -123,13 +123,13 @@ static void facts_keep(struct p_vdisk *v, const struct vdisk_label_facts *facts)
 	memcpy(info->slot, facts->slot, sizeof(info->slot));
 }
 
-static int component_open(struct scan *s, struct drive *drive, const char *id,
+static int component_open(struct scan *s, struct store *store, const char *id,
 			  struct bdev **bdev)
 {
 	const struct timespec step = { .tv_nsec = BUSY_STEP_MS * 1000000 };
 	int rc;
 
-	while ((rc = drive_component_open(drive, id, bdev, NULL)) == -EBUSY &&
+	while ((rc = store->ops->open(store, id, bdev, NULL)) == -EBUSY &&
 	       s->waited_ms < BUSY_MAX_MS) {
 		nanosleep(&step, NULL);
 		s->waited_ms += BUSY_STEP_MS;
@@ -139,11 +139,11 @@ static int component_open(struct scan *s, struct drive *drive, const char *id,
 
 /* The tale is told when the thread is over. */
 static void component_bury(struct scan *s, const struct p_drive *d,
-			   struct drive *drive, const char *id,
+			   struct store *store, const char *id,
 			   const char *vdisk)
 {
 	struct err err = { 0 };
-	const int rc = drive_component_delete(drive, id, &err);
+	const int rc = store->ops->remove(store, id, &err);
 
 	json_array_append_new(
 		s->said,
@@ -155,7 +155,7 @@ static void component_bury(struct scan *s, const struct p_drive *d,
 }
 
 static void component_look(struct scan *s, struct p_drive *d,
-			   struct drive *drive,
+			   struct store *store,
 			   const struct drive_component *component)
 {
 	const char *id = component->id;
@@ -165,12 +165,12 @@ static void component_look(struct scan *s, struct p_drive *d,
 	struct p_vdisk *v;
 	int rc;
 
-	if (component_open(s, drive, id, &bdev))
+	if (component_open(s, store, id, &bdev))
 		return;
 	rc = vdisk_label_probe(bdev, &facts, &err);
 	bdev_close_sync(bdev);
 	if (rc == -ENOENT) /* its making was cut short: nothing is on it */
-		drive_component_delete(drive, id, NULL);
+		store->ops->remove(store, id, NULL);
 	else if (rc)
 		json_array_append_new(
 			s->said,
@@ -179,7 +179,7 @@ static void component_look(struct scan *s, struct p_drive *d,
 	if (rc || strcmp(facts.cluster, s->provider->name) != 0)
 		return;
 	if (grave_has(s->provider, facts.uuid)) {
-		component_bury(s, d, drive, id, facts.name);
+		component_bury(s, d, store, id, facts.name);
 		return;
 	}
 	v = vdisk_of(s->provider, &facts);
@@ -194,13 +194,13 @@ static void component_look(struct scan *s, struct p_drive *d,
 }
 
 /* Its room, and what is used of it. */
-static int drive_measure(struct p_drive *d, struct drive *drive,
+static int drive_measure(struct p_drive *d, struct store *store,
 			 struct err *err)
 {
 	struct drive_component *list = NULL;
 	struct drive_facts facts = { 0 };
 	size_t count = 0;
-	int rc = drive_list(drive, &list, &count, err);
+	int rc = store->ops->list(store, &list, &count, err);
 
 	if (rc)
 		return rc;
@@ -208,7 +208,7 @@ static int drive_measure(struct p_drive *d, struct drive *drive,
 	for (size_t k = 0; k < count; k++)
 		d->used_bytes += list[k].size_bytes;
 	free(list);
-	drive_facts(drive, &facts);
+	store->ops->facts(store, &facts);
 	d->kind = facts.kind;
 	d->size_bytes = d->kind == DRIVE_DIR ? d->used_bytes + facts.free_bytes
 					     : facts.size_bytes;
@@ -225,12 +225,12 @@ static void drive_admit(struct provider *p, struct p_drive *d)
 	int rc;
 
 	snprintf(name, sizeof(name), "%s:%s", d->domain->name, d->name);
-	rc = drive_open(p->reactor, d->path, name, &d->drive, &err);
+	rc = store_here_open(p->reactor, d->path, name, &d->store, &err);
 	if (!rc)
-		rc = drive_measure(d, d->drive, &err);
+		rc = drive_measure(d, d->store, &err);
 	if (rc) {
-		drive_close(d->drive);
-		d->drive = NULL;
+		store_close(d->store);
+		d->store = NULL;
 		drive_fails(d, err.text);
 		return;
 	}
@@ -249,7 +249,7 @@ void provider_drive_claimed(struct provider *p, const char *path,
 		for (size_t n = 0; n < p->domain[k].drives; n++) {
 			struct p_drive *d = &p->domain[k].drive[n];
 
-			if (d->state == P_DRIVE_FAILED && !d->drive &&
+			if (d->state == P_DRIVE_FAILED && !d->store &&
 			    d->link && !strcmp(d->path, path))
 				drive_admit(p, d);
 		}
@@ -261,22 +261,22 @@ static void drive_look(struct scan *s, struct p_drive *d)
 {
 	struct drive_component *list = NULL;
 	struct drive_facts facts = { 0 };
-	struct drive *drive = NULL;
+	struct store *store = NULL;
 	struct err err = { 0 };
 	size_t count = 0;
 	int rc;
 
 	if (!drive_take(s, d, &facts))
 		return;
-	rc = drive_open(s->reactor, d->path, d->name, &drive, &err);
+	rc = store_here_open(s->reactor, d->path, d->name, &store, &err);
 	if (!rc)
-		rc = drive_list(drive, &list, &count, &err);
+		rc = store->ops->list(store, &list, &count, &err);
 	for (size_t k = 0; k < count && !rc; k++)
-		component_look(s, d, drive, &list[k]);
+		component_look(s, d, store, &list[k]);
 	free(list);
 	if (!rc)
-		rc = drive_measure(d, drive, &err);
-	drive_close(drive);
+		rc = drive_measure(d, store, &err);
+	store_close(store);
 	if (rc)
 		drive_fails(d, err.text);
 }

@@ -43,7 +43,7 @@ struct p_drive *drive_named(const struct provider *p, const char *target)
 
 bool drive_is_there(const struct p_drive *d)
 {
-	return d->drive && d->state == P_DRIVE_OK;
+	return d->store && d->state == P_DRIVE_OK;
 }
 
 uint64_t drive_free(const struct p_drive *d)
@@ -93,7 +93,7 @@ int stack_open(struct p_drive *d, const char *component, struct bdev **bdev,
 	if (!drive_is_there(d))
 		return err_set(err, -ENODEV, "drive %s:%s is not there",
 			       d->domain->name, d->name);
-	rc = drive_component_open(d->drive, component, &at, err);
+	rc = d->store->ops->open(d->store, component, &at, err);
 	if (!rc)
 		rc = proof_component(&at, err);
 	if (!rc)
@@ -129,7 +129,7 @@ int component_make(struct p_drive *d, const char *component, uint64_t bytes,
 			       d->domain->name, d->name,
 			       (unsigned long long)(drive_free(d) / MIB),
 			       (unsigned long long)((bytes + MIB - 1) / MIB));
-	rc = drive_component_create(d->drive, component, bytes, err);
+	rc = d->store->ops->make(d->store, component, bytes, err);
 	if (!rc)
 		d->used_bytes += bytes;
 	return rc;
@@ -142,13 +142,13 @@ void component_remove(struct p_drive *d, const char *component)
 	uint64_t bytes = 0;
 	size_t count = 0;
 
-	if (!d->drive || drive_list(d->drive, &list, &count, NULL))
+	if (!d->store || d->store->ops->list(d->store, &list, &count, NULL))
 		return;
 	for (size_t k = 0; k < count; k++)
 		if (!strcmp(list[k].id, component))
 			bytes = list[k].size_bytes;
 	free(list);
-	if (drive_component_delete(d->drive, component, NULL))
+	if (d->store->ops->remove(d->store, component, NULL))
 		return;
 	d->used_bytes -= bytes < d->used_bytes ? bytes : d->used_bytes;
 }

@@ -53,7 +53,7 @@ static json_t *drive_json(const struct p_drive *d)
 
 	text_add(j, "path", d->path);
 	text_add(j, "kind", d->kind == DRIVE_DIR ? "directory" : "device");
-	if (d->drive) {
+	if (d->store) {
 		bytes_add(j, "size_bytes", d->size_bytes);
 		bytes_add(j, "free_bytes", drive_free(d));
 	}
@@ -413,7 +413,7 @@ void tell_usage(struct timer *timer)
 
 		json_array_append_new(links, domain_usage(dom, len_s));
 		for (size_t d = 0; d < dom->drives; d++)
-			if (dom->drive[d].drive)
+			if (dom->drive[d].store)
 				json_array_append_new(
 					drives,
 					drive_usage(&dom->drive[d], len_s));

@@ -369,7 +369,8 @@ static bool drive_tidy(struct provider *p, struct p_drive *d)
 	bool again = false;
 	size_t count = 0;
 
-	if (!drive_is_there(d) || drive_list(d->drive, &list, &count, NULL))
+	if (!drive_is_there(d) ||
+	    d->store->ops->list(d->store, &list, &count, NULL))
 		return false;
 	for (size_t k = 0; k < count; k++) {
 		if (!is_left_over(p, d, list[k].id))
@@ -476,7 +477,7 @@ static void drives_tend(struct provider *p)
 		for (size_t n = 0; n < p->domain[k].drives; n++) {
 			struct p_drive *d = &p->domain[k].drive[n];
 
-			if (drive_is_there(d) && drive_gone(d->drive))
+			if (drive_is_there(d) && d->store->ops->gone(d->store))
 				drive_lost(p, d,
 					   "was deleted under the agent: put "
 					   "it back, then `agent stop`");
