@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "backend/agent/attach.h"
 #include "backend/agent/daemon.h"
 #include "backend/agent/place.h"
+#include "backend/agent/tools.h"
 
 struct options {
 	const char *name, *state_dir;
@@ -242,26 +242,25 @@ static int run_daemon(struct options *o)
 
 static int run_attach(struct options *o)
 {
-	char self[PATH_MAX], run_s[24], idle_s[24];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *const spawn[] = {
-		self,           "daemon",
-		"--name",       (char *)o->name,
-		"--state-dir",  (char *)o->state_dir,
-		"--lease-run",  run_s,
-		"--lease-idle", idle_s,
-		NULL,
+	char run_s[24], idle_s[24];
+	const char *const daemon[] = {
+		"daemon",     "--name",      o->name, "--state-dir",
+		o->state_dir, "--lease-run", run_s,   "--lease-idle",
+		idle_s,       NULL,
 	};
-	const struct attach_opts opts = {
-		.name = o->name,
-		.state_dir = o->state_dir,
-		.spawn = o->spawn && n > 0 ? spawn : NULL,
-	};
+	struct attach_opts opts = { .name = o->name,
+				    .state_dir = o->state_dir };
+	struct tool self;
+	const char *spawn[TOOL_WORDS + array_len(daemon)];
 	struct err err = { 0 };
 
-	self[n > 0 ? n : 0] = '\0';
 	snprintf(run_s, sizeof(run_s), "%u", o->daemon.lease_run_s);
 	snprintf(idle_s, sizeof(idle_s), "%u", o->daemon.lease_idle_s);
+	if (o->spawn && !tool_self(&self, NULL)) {
+		memcpy(spawn, self.argv, sizeof(self.argv));
+		memcpy(spawn + self.words, daemon, sizeof(daemon));
+		opts.spawn = (char *const *)spawn;
+	}
 	if (!attach_run(&opts, &err))
 		return 0;
 	fprintf(stderr, "iodeck-agent: %s\n", err.text);
