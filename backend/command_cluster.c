@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "backend/paths.h"
-#include "backend/transport/sshconf.h"
 #include "backend/units.h"
 
 /* ---- nodes
@@ -100,14 +99,6 @@ COMMAND(do_node_list)
 	return 0;
 }
 
-static void node_place(const struct deck *deck, char *buf, size_t len)
-{
-	if (deck->remote)
-		sshconf_place(&deck->node.host, buf, len);
-	else
-		snprintf(buf, len, "this machine");
-}
-
 static void node_checked(struct pending *p, const json_t *reply)
 {
 	struct deck *deck = p->deck;
@@ -116,7 +107,7 @@ static void node_checked(struct pending *p, const json_t *reply)
 	char place[360];
 
 	(void)reply;
-	node_place(deck, place, sizeof(place));
+	node_place(&deck->node, place, sizeof(place));
 	p->outcome.json = json_pack("{s:s,s:b,s:s,s:f,s:s}", "node", place,
 				    "ok", 1, "via", via, "attach_ms", ms,
 				    "version", deck->agent_version);

@@ -82,7 +82,7 @@ static void node_show(const struct lab *lab, int i, const struct lab_look *k,
 static json_t *lab_show(const struct lab *lab, const struct lab_look *look,
 			struct text *text)
 {
-	char dir[PATH_MAX], address[24], ssh[PATH_MAX];
+	char dir[PATH_MAX], address[24], ssh[PATH_MAX], conf[PATH_MAX];
 	json_t *nodes = json_array();
 	int i;
 
@@ -94,13 +94,14 @@ static json_t *lab_show(const struct lab *lab, const struct lab_look *look,
 		 "state", "link", "processes");
 	for (i = 0; i < lab->nodes; i++)
 		node_show(lab, i, &look[i], text, nodes);
-	return json_pack("{s:s,s:s,s:b,s:s,s:s,s:I,s:i,s:I,s:o}", "name",
-			 lab->name, "dir", dir, "ready", lab->ready, "console",
-			 address, "ssh_config",
-			 lab_path(lab, "ssh_config", ssh, sizeof(ssh)),
-			 "link_bytes_s", (json_int_t)lab->link_bytes_s,
-			 "drives", lab->drives, "drive_bytes",
-			 (json_int_t)lab->drive_bytes, "nodes", nodes);
+	return json_pack(
+		"{s:s,s:s,s:b,s:s,s:s,s:s,s:I,s:i,s:I,s:o}", "name", lab->name,
+		"dir", dir, "ready", lab->ready, "console", address,
+		"ssh_config", lab_path(lab, "ssh_config", ssh, sizeof(ssh)),
+		"config", lab_path(lab, "iodeck.conf", conf, sizeof(conf)),
+		"link_bytes_s", (json_int_t)lab->link_bytes_s, "drives",
+		lab->drives, "drive_bytes", (json_int_t)lab->drive_bytes,
+		"nodes", nodes);
 }
 
 /* One that cannot be read is said, and does not hide the others. */
@@ -189,9 +190,10 @@ COMMAND(do_lab_up)
 	outcome->json = json_pack("{s:[o]}", "labs", shown);
 	said = text_take(&text);
 	outcome_say(outcome,
-		    "%sa shell there:  ssh -F %s/%s/ssh_config n1\n"
+		    "%sas a cluster:   iodeck --config %s/%s/iodeck.conf\n"
+		    "a shell there:  ssh -F %s/%s/ssh_config n1\n"
 		    "its end:        iodeck lab down%s%s",
-		    said ? said : "", ask.root, ask.name,
+		    said ? said : "", ask.root, ask.name, ask.root, ask.name,
 		    strcmp(ask.name, NAME) ? " name=" : "",
 		    strcmp(ask.name, NAME) ? ask.name : "");
 	free(said);

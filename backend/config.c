@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cluster/node.h"
 #include "backend/conf.h"
+#include "backend/config_node.h"
 #include "backend/paths.h"
 
 /* ---- the cluster -------------------------------------------------------- */
@@ -25,8 +25,23 @@ static const struct conf_member drive_members[] = {
 	{ "shape", CONF_GROUP, NULL, false, 0, 0, shape_members },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
+static const struct conf_member node_members[] = {
+	{ "host", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "user", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "port", CONF_INT, NULL, false, 1, 65535, NULL },
+	{ "identity", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "ssh_config", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "transport", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "become", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "program", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "state_dir", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "address", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "nbd_ports", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
+};
 static const struct conf_member domain_members[] = {
 	{ "name", CONF_TEXT, NULL, true, 0, 0, NULL },
+	{ "node", CONF_GROUP, NULL, false, 0, 0, node_members },
 	{ "link", CONF_GROUP, NULL, false, 0, 0, shape_members },
 	{ "drives", CONF_LIST, NULL, true, 0, 0, drive_members },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
@@ -51,18 +66,7 @@ static const struct conf_member vdisk_members[] = {
 	  NULL },
 	{ "layout", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ "compression", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
-};
-static const struct conf_member node_members[] = {
-	{ "host", CONF_TEXT, NULL, true, 0, 0, NULL },
-	{ "user", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "port", CONF_INT, NULL, false, 1, 65535, NULL },
-	{ "identity", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "ssh_config", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "transport", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "become", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "program", CONF_TEXT, NULL, false, 0, 0, NULL },
-	{ "state_dir", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "owner", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ NULL, CONF_TEXT, NULL, false, 0, 0, NULL },
 };
 static const struct conf_member cluster_members[] = {
@@ -113,9 +117,8 @@ static int check_names(const config_setting_t *at, struct err *err)
 	return 0;
 }
 
-/* One of a few words, NULL behind the last, or not there. */
-static int check_word(const config_setting_t *s, const char *key,
-		      const char *const *words, struct err *err)
+int config_word(const config_setting_t *s, const char *key,
+		const char *const *words, struct err *err)
 {
 	const char *is, *const *w = words;
 	char list[64] = "";
@@ -144,10 +147,10 @@ static int check_policies(const config_setting_t *list, struct err *err)
 	for (i = 0; list && i < config_setting_length(list); i++) {
 		config_setting_t *s =
 			config_setting_get_elem(list, (unsigned)i);
-		int r = check_word(s, "layout", layouts, err);
+		int r = config_word(s, "layout", layouts, err);
 
 		if (!r)
-			r = check_word(s, "compression", codecs, err);
+			r = config_word(s, "compression", codecs, err);
 		if (r)
 			return r;
 		if (config_setting_lookup_int(s, "raid", &raid) && raid != 0 &&
@@ -161,18 +164,20 @@ static int check_policies(const config_setting_t *list, struct err *err)
 /* Where the home directory of another machine is nobody here knows. */
 static int check_drive_paths(json_t *cluster)
 {
-	bool remote = json_object_get(cluster, "node") != NULL;
+	bool all_there = config_there(json_object_get(cluster, "node")), there;
 	json_t *domain, *drive;
 	char path[PATH_MAX];
 	size_t i, j;
 
 	json_array_foreach(json_object_get(cluster, "domains"), i, domain) {
+		there = all_there ||
+			config_there(json_object_get(domain, "node"));
 		json_array_foreach(json_object_get(domain, "drives"), j,
 				   drive) {
 			const char *given = json_string_value(
 				json_object_get(drive, "path"));
 
-			if (remote && *given != '/')
+			if (there && *given != '/')
 				return -EINVAL;
 			if (path_expand(given, path, sizeof(path)))
 				return -ENAMETOOLONG;
@@ -218,40 +223,6 @@ static int check_vdisk_policies(const config_setting_t *cluster,
 	return 0;
 }
 
-/* A file of this machine, that ssh is told of. */
-static int expand(json_t *node, const char *key)
-{
-	const char *given = json_string_value(json_object_get(node, key));
-	char path[PATH_MAX];
-
-	if (!given)
-		return 0;
-	if (path_expand(given, path, sizeof(path)))
-		return -ENAMETOOLONG;
-	return json_object_set_new(node, key, json_string(path));
-}
-
-static int check_node(const config_setting_t *cluster, json_t *json,
-		      struct err *err)
-{
-	static const char *const ways[] = { "auto", "libssh2", "ssh", NULL };
-	const config_setting_t *s = config_setting_get_member(cluster, "node");
-	json_t *at = json_object_get(json, "node");
-	struct node node;
-	struct err why;
-	int r;
-
-	if (!s)
-		return 0;
-	r = check_word(s, "transport", ways, err);
-	if (r)
-		return r;
-	if (expand(at, "identity") || expand(at, "ssh_config"))
-		return conf_bad(s, err, "a path is too long");
-	return node_read(at, &node, &why) ? conf_bad(s, err, "%s", why.text)
-					  : 0;
-}
-
 static int cluster_check(const config_setting_t *s, json_t *cluster,
 			 struct err *err)
 {
@@ -284,7 +255,7 @@ static int cluster_check(const config_setting_t *s, json_t *cluster,
 	if (!r)
 		r = check_vdisk_policies(s, err);
 	if (!r)
-		r = check_node(s, cluster, err);
+		r = config_nodes_check(s, cluster, err);
 	if (r)
 		return r;
 	r = check_drive_paths(cluster);
@@ -311,9 +282,7 @@ static int cluster_read(const config_setting_t *s, struct config *config,
 		json_decref(cluster);
 		return r;
 	}
-	/* how it is reached is the console's business alone */
-	config->node = json_incref(json_object_get(cluster, "node"));
-	json_object_del(cluster, "node");
+	config_nodes_take(cluster, &config->node, &config->nodes);
 	json_object_set_new(cluster, "virtual", json_false());
 	json_object_set_new(cluster, "create", json_true());
 	config->cluster = cluster;
@@ -422,6 +391,7 @@ void config_free(struct config *config)
 	options_free(config->options);
 	json_decref(config->cluster);
 	json_decref(config->node);
+	json_decref(config->nodes);
 	free(config->path);
 	free(config);
 }

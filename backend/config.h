@@ -13,7 +13,10 @@
 struct config {
 	char *path;      /* of the file read; NULL: none was there */
 	json_t *cluster; /* the cluster document; NULL: none configured */
-	json_t *node;    /* where its agent runs, node.h; NULL: here */
+	json_t *node;    /* where its one agent runs, node.h; NULL: here */
+	/* A node a domain, in their order, with its name: an agent each. NULL:
+	 * the cluster has one agent. */
+	json_t *nodes;
 	struct options *options;
 };
 

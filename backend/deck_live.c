@@ -405,6 +405,10 @@ static int attach(struct deck *deck, bool need_cluster, struct err *err)
 			       "no cluster is configured: write one into "
 			       "iodeck.conf, see iodeck.conf(5), or try "
 			       "`iodeck demo`");
+	if (deck->config->nodes)
+		return err_set(err, -ENOSYS,
+			       "a cluster of several nodes cannot be attached "
+			       "to yet");
 	snprintf(deck->agent, sizeof(deck->agent), "%s",
 		 name ? name : AGENT_LOCAL);
 	return link_open(deck, deck->watch, err);

@@ -265,35 +265,90 @@ static void conf_domains(const struct lab *lab, int node, struct text *t)
 			 d + 1 < lab->drives ? "," : "");
 }
 
-char *lab_text_conf(const struct lab *lab, int node, const char *program)
+/* A node is one. */
+static void conf_nodes(const struct lab *lab, struct text *t)
 {
-	struct text t = { 0 };
+	char dir[PATH_MAX], address[LAB_WORD];
+	int i, d;
+
+	lab_path(lab, "", dir, sizeof(dir));
+	for (i = 0; i < lab->nodes; i++) {
+		text_add(t,
+			 "    { name = \"n%d\";\n"
+			 "      node = { host = \"n%d\"; address = \"%s\"; };\n"
+			 "      drives = (\n",
+			 i + 1, i + 1,
+			 lab_address(lab, i, address, sizeof(address)));
+		for (d = 0; d < lab->drives; d++)
+			text_add(t,
+				 "        { name = \"d%d\"; path = "
+				 "\"%s/n%d/d%d\"; size = %.0fL; }%s\n",
+				 d, dir, i + 1, d, lab->drive_bytes,
+				 d + 1 < lab->drives ? "," : "");
+		text_add(t, "      ); }%s\n", i + 1 < lab->nodes ? "," : "");
+	}
+}
+
+/* How each of them is reached. */
+static void conf_way(const struct lab *lab, const char *program, struct text *t)
+{
 	char dir[PATH_MAX];
 
 	lab_path(lab, "", dir, sizeof(dir));
+	text_add(t,
+		 "    port = %d; user = \"root\"; transport = \"auto\";\n"
+		 "    identity = \"%s/id_ed25519\";\n"
+		 "    ssh_config = \"%s/ssh_config\";\n",
+		 SSH_PORT, dir, dir);
+	if (program)
+		text_add(t, "    program = \"%s\";\n", program);
+	text_add(t, "  };\n  domains = (\n");
+}
+
+static void conf_end(struct text *t)
+{
+	text_add(t, "  );\n"
+		    "  policies = (\n"
+		    "    { name = \"mirror\"; raid = 1; },\n"
+		    "    { name = \"parity\"; raid = 5; },\n"
+		    "    { name = \"double\"; raid = 6; }\n"
+		    "  );\n"
+		    "};\n");
+}
+
+char *lab_text_conf(const struct lab *lab, int node, const char *program)
+{
+	struct text t = { 0 };
+
 	text_add(&t,
 		 "# Node n%d of the lab %s as a cluster, iodeck.conf(5).\n"
 		 "cluster = {\n"
 		 "  name = \"iodeck-%s-n%d\";\n"
 		 "  title = \"Node n%d of the lab %s\";\n"
 		 "  node = {\n"
-		 "    host = \"n%d\"; port = %d; user = \"root\";\n"
-		 "    identity = \"%s/id_ed25519\";\n"
-		 "    ssh_config = \"%s/ssh_config\";\n"
-		 "    transport = \"auto\";\n",
+		 "    host = \"n%d\";\n",
 		 node + 1, lab->name, lab->name, node + 1, node + 1, lab->name,
-		 node + 1, SSH_PORT, dir, dir);
-	if (program)
-		text_add(&t, "    program = \"%s\";\n", program);
-	text_add(&t, "  };\n  domains = (\n");
+		 node + 1);
+	conf_way(lab, program, &t);
 	conf_domains(lab, node, &t);
-	text_add(&t, "  );\n"
-		     "  policies = (\n"
-		     "    { name = \"mirror\"; raid = 1; },\n"
-		     "    { name = \"parity\"; raid = 5; },\n"
-		     "    { name = \"double\"; raid = 6; }\n"
-		     "  );\n"
-		     "};\n");
+	conf_end(&t);
+	return text_take(&t);
+}
+
+char *lab_text_cluster(const struct lab *lab, const char *program)
+{
+	struct text t = { 0 };
+
+	text_add(&t,
+		 "# The lab %s as one cluster, iodeck.conf(5).\n"
+		 "cluster = {\n"
+		 "  name = \"%s\";\n"
+		 "  title = \"The lab %s, %d nodes\";\n"
+		 "  node = {\n",
+		 lab->name, lab->name, lab->name, lab->nodes);
+	conf_way(lab, program, &t);
+	conf_nodes(lab, &t);
+	conf_end(&t);
 	return text_take(&t);
 }
 
@@ -369,6 +424,9 @@ int lab_files_texts(const struct lab *lab, struct err *err)
 	r = put_text(lab, "ssh_config", lab_text_ssh(lab), 0600, err);
 	if (!r)
 		r = put_text(lab, "known_hosts", text_known(lab), 0600, err);
+	if (!r)
+		r = put_text(lab, "iodeck.conf", lab_text_cluster(lab, program),
+			     0600, err);
 	for (i = 0; !r && i < lab->nodes; i++)
 		r = node_texts(lab, i, key, program, err);
 	return r;

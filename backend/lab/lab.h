@@ -17,6 +17,7 @@
  *
  *   state.json     what was made, and what has been done to it since
  *   ssh_config, known_hosts, id_ed25519   `ssh -F ROOT/NAME/ssh_config n1`
+ *   iodeck.conf    all nodes as one cluster
  *   n1/            home, tmp, etc of the node, its log, its drives d0..., and
  *                  iodeck.conf, which is the node as a cluster
  *

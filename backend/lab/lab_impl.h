@@ -103,6 +103,7 @@ int lab_files_keys(const struct lab *lab, struct err *err);
 int lab_files_texts(const struct lab *lab, struct err *err);
 /* program: the agent there; NULL: along its PATH. */
 char *lab_text_conf(const struct lab *lab, int node, const char *program);
+char *lab_text_cluster(const struct lab *lab, const char *program);
 char *lab_text_ssh(const struct lab *lab);
 char *lab_text_sshd(const struct lab *lab, int node);
 char *lab_text_hosts(const struct lab *lab);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/cluster/node.h"
 #include "backend/config.h"
 #include "backend/paths.h"
 #include "backend/units.h"
@@ -211,6 +212,34 @@ static void test_errors(void **state)
 		  "domains = ( { name = \"n\"; drives = ( { name = \"d\"; "
 		  "path = \"~/x\"; } ); } ); };\n",
 		  "expected one that begins with /" },
+		{ "cluster = { name = \"a\"; domains = (\n"
+		  "{ name = \"n\"; node = { host = \"h\"; }; drives = (); },\n"
+		  "{ name = \"m\"; drives = (); } ); };\n",
+		  ":3: expected node here, as other domains have one" },
+		{ "cluster = { name = \"a\";\nnode = { host = \"h\"; };\n"
+		  "domains = ( { name = \"n\"; node = { }; drives = (); } "
+		  "); };\n",
+		  ":2: node: expected no host and no address here" },
+		{ "cluster = { name = \"a\"; domains = (\n"
+		  "{ name = \"n\"; node = { host = \"h\"; }; drives = (); },\n"
+		  "{ name = \"m\"; node = { }; drives = (); } ); };\n",
+		  ":3: node: expected host or address here" },
+		{ "cluster = { name = \"a\"; domains = (\n"
+		  "{ name = \"n\"; node = { nbd_ports = \"7-5\"; };\n"
+		  "drives = (); } ); };\n",
+		  ":2: nbd_ports: expected \"FIRST-LAST\"" },
+		{ "cluster = { name = \"a\"; domains = (\n"
+		  "{ name = \"n\"; node = { address = \"-x\"; };\n"
+		  "drives = (); } ); };\n",
+		  ":2: address \"-x\": expected a name or an address" },
+		{ "cluster = { name = \"a\"; domains = (\n"
+		  "{ name = \"n\"; node = { host = \"h\"; }; drives = ( { "
+		  "name = \"d\"; path = \"~/x\"; } ); } ); };\n",
+		  "expected one that begins with /" },
+		{ "cluster = { name = \"a\"; domains = ( { name = \"n\"; "
+		  "drives = (); } );\nvdisks = ( { name = \"v\"; size = "
+		  "\"1G\"; raid = 0; owner = \"n\"; } ); };\n",
+		  ":2: owner \"n\": expected a domain that has a node" },
 	};
 	struct config *config;
 	struct err err;
@@ -227,6 +256,60 @@ static void test_errors(void **state)
 	}
 	assert_int_equal(config_load("/nonexistent/x.conf", &config, &err),
 			 -ENOENT);
+}
+
+static void test_nodes(void **state)
+{
+	static const char text[] =
+		"cluster = { name = \"a\";\n"
+		"node = { user = \"u\"; identity = \"~/k\"; port = 7;\n"
+		"  nbd_ports = \"3000-3001\"; };\n"
+		"domains = (\n"
+		"{ name = \"x\"; node = { host = \"h\"; port = 8; };\n"
+		"  drives = ( { name = \"d\"; path = \"/x\"; } ); },\n"
+		"{ name = \"y\"; node = { address = \"10.0.0.2\"; };\n"
+		"  drives = ( { name = \"d\"; path = \"~/x\"; } ); } );\n"
+		"vdisks = ( { name = \"v\"; size = \"1G\"; raid = 0;\n"
+		"  owner = \"y\"; } ); };\n";
+	struct config *config;
+	struct node x, y;
+	struct err err;
+
+	(void)state;
+	if (config_load(write_conf(text), &config, &err))
+		fail_msg("%s", err.text);
+	assert_null(config->node);
+	assert_int_equal(json_array_size(config->nodes), 2);
+	assert_int_equal(node_read(json_array_get(config->nodes, 0), &x, &err),
+			 0);
+	assert_int_equal(node_read(json_array_get(config->nodes, 1), &y, &err),
+			 0);
+	assert_string_equal(x.name, "x");
+	assert_string_equal(x.host.host, "h");
+	assert_string_equal(x.address, "h");
+	assert_string_equal(x.host.user, "u");
+	assert_string_equal(x.host.identity, "/nowhere/op/k");
+	assert_int_equal(x.host.port, 8);
+	assert_string_equal(y.name, "y");
+	assert_null(y.host.host);
+	assert_string_equal(y.address, "10.0.0.2");
+	assert_int_equal(y.ports[1], 3001);
+	/* the document says nothing of how they are reached */
+	assert_null(json_object_get(
+		json_array_get(json_object_get(config->cluster, "domains"), 0),
+		"node"));
+	assert_null(json_object_get(config->cluster, "node"));
+	config_free(config);
+	/* here, all of them */
+	if (config_load(write_conf("cluster = { name = \"a\"; domains = (\n"
+				   "{ name = \"x\"; node = { };\n"
+				   "  drives = (); } ); };\n"),
+			&config, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(node_read(json_array_get(config->nodes, 0), &x, &err),
+			 0);
+	assert_string_equal(x.address, "127.0.0.1");
+	config_free(config);
 }
 
 static void test_found_by_xdg(void **state)
@@ -295,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_sample_defaults),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_found_by_xdg),
 		cmocka_unit_test(test_remove),
 	};

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/cluster/node.h"
 #include "backend/config.h"
 #include "backend/lab/lab_impl.h"
 
@@ -483,6 +484,38 @@ static void test_conf_load(void **state)
 	free(text);
 }
 
+static void test_cluster_load(void **state)
+{
+	char path[] = "/tmp/test_lab.XXXXXX";
+	struct lab lab = three();
+	char *text = lab_text_cluster(&lab, "/usr/bin/iodeck-agent");
+	struct config *config;
+	struct node node;
+	struct err err;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(lab_file_write(path, text, 0600, &err), 0);
+	if (config_load(path, &config, &err))
+		fail_msg("%s", err.text);
+	assert_null(config->node);
+	assert_int_equal(json_array_size(config->nodes), 3);
+	assert_int_equal(
+		node_read(json_array_get(config->nodes, 2), &node, &err), 0);
+	assert_string_equal(node.name, "n3");
+	assert_string_equal(node.host.host, "n3");
+	assert_string_equal(node.host.identity, "/srv/labs/a/id_ed25519");
+	assert_string_equal(node.program, "/usr/bin/iodeck-agent");
+	assert_string_equal(node.address, "10.9.8.13");
+	assert_int_equal(node.ports[0], 20000);
+	assert_int_equal(node.ports[1], 20999);
+	config_free(config);
+	unlink(path);
+	free(text);
+}
+
 static void test_ssh_texts(void **state)
 {
 	struct lab lab = three();
@@ -542,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_state_file),
 		cmocka_unit_test(test_conf_text),
 		cmocka_unit_test(test_conf_load),
+		cmocka_unit_test(test_cluster_load),
 		cmocka_unit_test(test_ssh_texts),
 		cmocka_unit_test(test_tool),
 	};
