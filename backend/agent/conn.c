@@ -159,6 +159,16 @@ void conns_answer(struct daemon *d, uint64_t serial, int64_t id, json_t *reply)
 	conns_push(d);
 }
 
+void conns_ask(struct daemon *d, json_t *line)
+{
+	if (!d->owner) {
+		json_decref(line);
+		return;
+	}
+	peer_ask(&d->owner->peer, line);
+	conns_push(d);
+}
+
 /* ---- in ----------------------------------------------------------------- */
 
 static bool conn_is_dead(const struct conn *c)
@@ -213,6 +223,8 @@ static int on_attach(struct peer *peer, const struct peer_attach *attach,
 		d->session = strdup(attach->session);
 	}
 	daemon_snapshot(d);
+	if (!attach->watch)
+		work_owned(d->work);
 	return 0;
 }
 
@@ -283,10 +295,16 @@ static void on_ask(struct peer *peer, int64_t id, json_t *request)
 	}
 }
 
+static void on_told(struct peer *peer, json_t *line)
+{
+	work_told(conn_of(peer)->daemon->work, line);
+}
+
 static const struct peer_host conn_host = {
 	.attach = on_attach,
 	.ack = on_ack,
 	.ask = on_ask,
+	.told = on_told,
 };
 
 static void conn_ready(struct watch *watch, uint32_t events)

@@ -158,6 +158,11 @@ static void on_answer(uint64_t peer, int64_t id, json_t *reply, void *arg)
 	conns_answer(arg, peer, id, reply);
 }
 
+static void on_question(json_t *line, void *arg)
+{
+	conns_ask(arg, line);
+}
+
 static void on_closed(void *arg)
 {
 	struct daemon *d = arg;
@@ -177,6 +182,7 @@ static int engine_start(struct daemon *d, struct err *err)
 		.dirfd = d->place.dirfd,
 		.event = on_event,
 		.answer = on_answer,
+		.question = on_question,
 		.status = on_status,
 		.closed = on_closed,
 		.control = d->control,

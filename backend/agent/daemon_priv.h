@@ -61,6 +61,8 @@ void conns_close(struct daemon *d);
 /* Sends events to whoever has room for them, soon. */
 void conns_push(struct daemon *d);
 void conns_answer(struct daemon *d, uint64_t serial, int64_t id, json_t *reply);
+/* To the owner, if there is one; given away. */
+void conns_ask(struct daemon *d, json_t *line);
 
 /* ---- daemon.c ----------------------------------------------------------- */
 void daemon_event(struct daemon *d, const char *e, int64_t t_us, json_t *body);

@@ -60,6 +60,13 @@ void peer_answer(struct peer *p, int64_t id, json_t *reply)
 	json_decref(reply);
 }
 
+void peer_ask(struct peer *p, json_t *line)
+{
+	if (wire_put(&p->wire, line))
+		peer_break(p, -ENOMEM, "the agent is out of memory");
+	json_decref(line);
+}
+
 static void refuse(struct peer *p, int64_t id, int code, const char *text)
 {
 	p->asked++;
@@ -162,6 +169,15 @@ static bool on_request(struct peer *p, const char *what, int64_t id,
 	return false;
 }
 
+/* From anybody but the owner it was not asked for. */
+static bool on_told(struct peer *p, json_t *line)
+{
+	if (p->state != PEER_OWNER)
+		return false;
+	p->host->told(p, line);
+	return true;
+}
+
 static bool on_line(struct peer *p, json_t *request)
 {
 	const char *what = json_string_value(json_object_get(request, "do"));
@@ -169,6 +185,8 @@ static bool on_line(struct peer *p, json_t *request)
 
 	if (!json_is_object(request))
 		peer_break(p, -EINVAL, "a request is a JSON object");
+	else if (json_is_integer(json_object_get(request, "told")))
+		return on_told(p, request);
 	else if (!what)
 		peer_break(p, -EINVAL, "a request says what to \"do\"");
 	else if (!strcmp(what, "ack"))

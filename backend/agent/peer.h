@@ -37,6 +37,8 @@ struct peer_host {
 	void (*ack)(struct peer *peer, int64_t i, int64_t n);
 	/* request is given away; peer_answer() follows once, now or later */
 	void (*ask)(struct peer *peer, int64_t id, json_t *request);
+	/* the owner's answer to peer_ask(); line is given away */
+	void (*told)(struct peer *peer, json_t *line);
 };
 
 struct peer {
@@ -55,6 +57,8 @@ void peer_feed(struct peer *p, const void *bytes, size_t len);
 /* `reply` is given away: an object to which re is added, with ok. NULL: lack
  * of memory. */
 void peer_answer(struct peer *p, int64_t id, json_t *reply);
+/* Asks the console: {"ask":ID,..}, given away. */
+void peer_ask(struct peer *p, json_t *line);
 /* {"ok":true} and {"ok":false,...}, for peer_answer(). */
 json_t *peer_ok(void);
 json_t *peer_refusal(int code, const char *text);

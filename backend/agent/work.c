@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/agent/asks.h"
 #include "backend/agent/chores.h"
 #include "backend/agent/drive_ask.h"
 #include "backend/agent/host.h"
@@ -15,7 +16,13 @@
 
 /* ---- engine to control -------------------------------------------------- */
 
-enum news_kind { NEWS_EVENT, NEWS_ANSWER, NEWS_STATUS, NEWS_CLOSED };
+enum news_kind {
+	NEWS_EVENT,
+	NEWS_ANSWER,
+	NEWS_QUESTION,
+	NEWS_STATUS,
+	NEWS_CLOSED
+};
 
 struct news {
 	struct task task;
@@ -38,6 +45,9 @@ static void news_run(struct task *task)
 		break;
 	case NEWS_ANSWER:
 		o->answer(n->peer, n->id, n->body, o->arg);
+		break;
+	case NEWS_QUESTION:
+		o->question(n->body, o->arg);
 		break;
 	case NEWS_STATUS:
 		o->status(n->text, o->arg);
@@ -107,6 +117,11 @@ static void on_provider_emit(const char *e, json_t *body, void *arg)
 	work_emit(arg, e, body);
 }
 
+static void question_send(json_t *line, void *arg)
+{
+	news_send(arg, &(struct news) { .kind = NEWS_QUESTION, .body = line });
+}
+
 static void all_closed(void *arg)
 {
 	news_send(arg, &(struct news) { .kind = NEWS_CLOSED });
@@ -157,6 +172,7 @@ static void do_cluster_open(struct work *w, const json_t *request,
 	const struct provider_host host = {
 		.emit = on_provider_emit,
 		.chores = w->chores,
+		.asks = w->asks,
 		.dirfd = w->opts.dirfd,
 		.mem_bytes = host_mem_bytes(),
 		.arg = w,
@@ -302,7 +318,13 @@ void work_run_over(struct work *w)
 
 /* ---- control to engine -------------------------------------------------- */
 
-enum order_kind { ORDER_ASK, ORDER_SNAPSHOT, ORDER_CLOSE };
+enum order_kind {
+	ORDER_ASK,
+	ORDER_TOLD,
+	ORDER_OWNED,
+	ORDER_SNAPSHOT,
+	ORDER_CLOSE
+};
 
 struct order {
 	struct task task;
@@ -332,6 +354,13 @@ static void order_run(struct task *task)
 	case ORDER_ASK:
 		request_do(o->work, o->request, &o->answer->reply);
 		json_decref(o->request);
+		break;
+	case ORDER_TOLD:
+		asks_told(o->work->asks, o->request);
+		json_decref(o->request);
+		break;
+	case ORDER_OWNED:
+		asks_again(o->work->asks);
 		break;
 	case ORDER_SNAPSHOT:
 		if (o->work->provider)
@@ -368,6 +397,19 @@ void work_ask(struct work *w, uint64_t peer, int64_t id, json_t *request)
 	reactor_send(w->opts.engine, &o->task);
 }
 
+void work_owned(struct work *w)
+{
+	reactor_send(w->opts.engine, &order_new(w, ORDER_OWNED)->task);
+}
+
+void work_told(struct work *w, json_t *line)
+{
+	struct order *o = order_new(w, ORDER_TOLD);
+
+	o->request = line;
+	reactor_send(w->opts.engine, &o->task);
+}
+
 void work_snapshot(struct work *w)
 {
 	reactor_send(w->opts.engine, &order_new(w, ORDER_SNAPSHOT)->task);
@@ -388,7 +430,9 @@ int work_new(const struct work_opts *opts, struct work **work, struct err *err)
 	if (!w)
 		return err_set(err, -ENOMEM, "agent: out of memory");
 	w->opts = *opts;
-	if (chores_new(opts->engine, &w->chores)) {
+	if (chores_new(opts->engine, &w->chores) ||
+	    asks_new(opts->engine, question_send, w, &w->asks)) {
+		chores_free(w->chores);
 		free(w);
 		return err_set(err, -ENOMEM, "agent: out of memory");
 	}
@@ -401,6 +445,7 @@ void work_free(struct work *w)
 	if (!w)
 		return;
 	id_assert(!w->provider && !w->run);
+	asks_free(w->asks);
 	chores_free(w->chores);
 	free(w);
 }

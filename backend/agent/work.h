@@ -23,6 +23,8 @@ struct work_opts {
 	/* All run on control's thread; body and reply are given away. */
 	void (*event)(const char *e, int64_t t_us, json_t *body, void *arg);
 	void (*answer)(uint64_t peer, int64_t id, json_t *reply, void *arg);
+	/* for the console that is owner, which passes it on: asks.h */
+	void (*question)(json_t *line, void *arg);
 	/* run: its id, "" while there is none */
 	void (*status)(const char *run, void *arg);
 	void (*closed)(void *arg);
@@ -36,6 +38,9 @@ void work_free(struct work *work);
 
 /* answer(peer, id) follows once. request is given away. */
 void work_ask(struct work *work, uint64_t peer, int64_t id, json_t *request);
+/* There is a new owner; and what it says to a question, given away. */
+void work_owned(struct work *work);
+void work_told(struct work *work, json_t *line);
 /* Events that say how things stand follow. */
 void work_snapshot(struct work *work);
 /* Stops the run, closes vDisks and drives in order; closed() follows once. */

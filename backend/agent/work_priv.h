@@ -6,6 +6,7 @@
 #include "backend/agent/reply.h"
 #include "backend/agent/work.h"
 
+struct asks;
 struct chores;
 struct provider;
 struct run;
@@ -15,6 +16,7 @@ struct work {
 	struct provider *provider; /* NULL: no cluster */
 	struct run *run;           /* NULL: no run */
 	struct chores *chores;
+	struct asks *asks;
 	struct reply *opening_reply, *closing_reply;
 	bool cluster_closing, ending;
 };

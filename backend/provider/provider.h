@@ -15,13 +15,15 @@
 #include "engine/bdev/bdev.h"
 
 struct provider;
+struct asks;
 struct chores;
 
 struct provider_host {
 	/* body is given away */
 	void (*emit)(const char *e, json_t *body, void *arg);
 	struct chores *chores;
-	int dirfd;          /* where policies are remembered */
+	struct asks *asks; /* for drives of other nodes; NULL: there are none */
+	int dirfd;         /* where policies are remembered */
 	uint64_t mem_bytes; /* of this machine; 0: not known */
 	void *arg;
 };

@@ -23,7 +23,7 @@ struct seen {
 	char session[64];
 	struct spool_mark from[8];
 	size_t from_count;
-	int64_t ack_i, ack_n, ask_id;
+	int64_t ack_i, ack_n, ask_id, told;
 };
 
 static int on_attach(struct peer *peer, const struct peer_attach *attach,
@@ -62,7 +62,15 @@ static void on_ask(struct peer *peer, int64_t id, json_t *request)
 	json_decref(request);
 }
 
-static const struct peer_host host = { on_attach, on_ack, on_ask };
+static void on_told(struct peer *peer, json_t *line)
+{
+	struct seen *s = (struct seen *)peer;
+
+	s->told = json_integer_value(json_object_get(line, "told"));
+	json_decref(line);
+}
+
+static const struct peer_host host = { on_attach, on_ack, on_ask, on_told };
 
 static int setup(void **state)
 {
@@ -279,6 +287,25 @@ static void test_asked_bounded(void **state)
 	assert_int_equal(s->ask_id, 1000);
 }
 
+/* What the agent asks of others goes through its owner alone. */
+static void test_asking(void **state)
+{
+	struct seen *s = *state;
+	json_t *j;
+
+	say(s, "{\"told\":1,\"reply\":{}}\n");
+	assert_int_equal(s->told, 0);
+	say(s, "{\"id\":1,\"do\":\"attach\"}\n");
+	heard_code(s, 1, 0);
+	peer_ask(&s->peer, json_pack("{s:i, s:s}", "ask", 7, "node", "n2"));
+	j = heard(s);
+	assert_int_equal(json_integer_value(json_object_get(j, "ask")), 7);
+	json_decref(j);
+	say(s, "{\"told\":7,\"reply\":{\"ok\":true}}\n");
+	assert_int_equal(s->told, 7);
+	assert_int_equal(s->peer.state, PEER_OWNER);
+}
+
 static void test_break(void **state)
 {
 	struct seen *s = *state;
@@ -305,6 +332,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_asked_bounded, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_asking, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_break, setup, teardown),
 	};
 

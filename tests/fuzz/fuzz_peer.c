@@ -37,9 +37,17 @@ static void on_ask(struct peer *peer, int64_t id, json_t *request)
 		owed++;
 }
 
+static void on_told(struct peer *peer, json_t *line)
+{
+	id_assert(peer->state == PEER_OWNER);
+	id_assert(json_is_integer(json_object_get(line, "told")));
+	json_decref(line);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct peer_host host = { on_attach, on_ack, on_ask };
+	static const struct peer_host host = { on_attach, on_ack, on_ask,
+					       on_told };
 	size_t piece = size ? (size_t)data[0] + 1 : 1;
 	struct peer p;
 	size_t len, after;
