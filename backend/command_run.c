@@ -2,6 +2,7 @@
 /* Suites and workloads, and what is done with a run. */
 #include "backend/command_impl.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "backend/paths.h"
 #include "backend/plan_text.h"
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 #include "backend/run/suite.h"
 #include "backend/run/workload.h"
 #include "backend/units.h"
@@ -109,15 +111,15 @@ COMMAND(do_suite_list)
 /* ---- what to run
  * ----------------------------------------------------------------- */
 
-#define VDISKS_MAX 64
+#define VDISKS_MAX PLAN_VDISKS_MAX
 
 /* `run` as typed, kept while the agent is being attached. */
 struct order {
-	char *suite, *percent, *outstanding, *mode;
+	char *suite, *percent, *outstanding, *mode, *silent;
 	char *vdisk[VDISKS_MAX];
 	size_t vdisks;
 	double seconds, warmup, early_ci;
-	bool no_prefill;
+	bool no_prefill, together;
 };
 
 static void order_free(void *arg)
@@ -133,6 +135,7 @@ static void order_free(void *arg)
 	free(o->percent);
 	free(o->outstanding);
 	free(o->mode);
+	free(o->silent);
 	free(o);
 }
 
@@ -153,6 +156,8 @@ static struct order *order_new(const struct command *command, int argc,
 	o->percent = copy(ARG("percent"));
 	o->outstanding = copy(ARG("outstanding"));
 	o->mode = copy(ARG("mode"));
+	o->silent = copy(ARG("silent"));
+	o->together = ARG("together") != NULL;
 	o->seconds = arg_number(ARG("seconds"), "seconds", NAN);
 	o->warmup = arg_number(ARG("warmup"), "seconds", NAN);
 	o->early_ci = arg_number(ARG("early_ci"), "number", NAN) / 100.0;
@@ -182,26 +187,51 @@ static size_t vdisks_known(const struct deck *deck, const char **name)
 	return n;
 }
 
+/* What was asked for, by name or as a pattern of those there are. */
+static size_t vdisks_asked(const struct order *o, const char *const *there,
+			   size_t count, const char **name)
+{
+	size_t i, k, n = 0;
+
+	for (i = 0; i < o->vdisks; i++) {
+		size_t before = n;
+
+		for (k = 0; strpbrk(o->vdisk[i], "*?[") && k < count; k++)
+			if (n < VDISKS_MAX &&
+			    !fnmatch(o->vdisk[i], there[k], 0))
+				name[n++] = there[k];
+		if (n == before && n < VDISKS_MAX)
+			name[n++] = o->vdisk[i];
+	}
+	return n;
+}
+
 static int order_plan(struct deck *deck, const struct order *o, json_t **plan,
 		      struct err *err)
 {
-	const char *names[VDISKS_MAX];
+	const char *there[VDISKS_MAX], *asked[VDISKS_MAX];
 	struct suite_params params = {
-		.vdisk = names,
+		.vdisk = there,
+		.together = o->together,
+		.there = there,
 		.seconds = o->seconds,
 		.warmup_seconds = o->warmup,
 		.early_ci = o->early_ci,
 		.mode = o->mode,
 		.percent = o->percent,
 		.outstanding = o->outstanding,
+		.silent = o->silent,
 		.no_prefill = o->no_prefill,
 		.options = deck->config->options,
 	};
-	size_t i;
 
-	for (i = 0; i < o->vdisks; i++)
-		names[i] = o->vdisk[i];
-	params.vdisks = o->vdisks ? o->vdisks : vdisks_known(deck, names);
+	params.there_count = vdisks_known(deck, there);
+	params.vdisks = params.there_count;
+	if (o->vdisks) {
+		params.vdisk = asked;
+		params.vdisks =
+			vdisks_asked(o, there, params.there_count, asked);
+	}
 	return suite_load(o->suite, &params, plan, err);
 }
 
@@ -249,15 +279,15 @@ static void plan_ask(struct deck *deck, struct order *o,
 	const json_t *series;
 	struct pending *p;
 	bool known = true;
-	const char *name;
 	json_t *plan;
-	size_t i;
+	size_t i, k;
 
 	if (deck->cluster && !order_plan(deck, o, &plan, NULL)) {
 		json_array_foreach(json_object_get(plan, "series"), i, series) {
-			name = json_string_value(
-				json_object_get(series, "vdisk"));
-			known = known && (!name || size_is_known(deck, name));
+			for (k = 0; k < plan_vdisks(series); k++)
+				known = known &&
+					size_is_known(deck,
+						      plan_vdisk(series, k));
 		}
 		json_decref(plan);
 	}
@@ -356,11 +386,13 @@ static bool vdisks_are_there(const struct model *m, const json_t *plan,
 {
 	const json_t *series;
 	const char *name;
-	size_t i;
+	size_t i, k;
 
 	json_array_foreach(json_object_get(plan, "series"), i, series) {
-		name = json_string_value(json_object_get(series, "vdisk"));
-		if (name && !model_vdisk(m, name)) {
+		for (k = 0; k < plan_vdisks(series); k++) {
+			name = plan_vdisk(series, k);
+			if (model_vdisk(m, name))
+				continue;
 			outcome_fail(outcome, 2,
 				     "there is no vDisk %s; `vdisk list` says "
 				     "which there are",

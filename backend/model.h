@@ -182,7 +182,10 @@ struct m_point {
 };
 
 struct m_series {
+	/* vdisk: the first of those it loads at once */
 	char name[MODEL_NAME], vdisk[MODEL_NAME], setup[MODEL_NAME];
+	char vdisks_text[2 * MODEL_TEXT]; /* "db1, db2 and 4 more" */
+	int vdisks;
 	char workload[MODEL_NAME], workload_title[MODEL_NAME];
 	/* its vDisk as it was when the series' newest phase began: how many
 	 * drives hold data (or copies, or parity), of how many the cluster has;

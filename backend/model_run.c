@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "backend/model_priv.h"
+#include "backend/run/plan.h"
 #include "backend/units.h"
 
 struct m_run *model_run_find(struct m_state *s, const char *id)
@@ -141,6 +142,18 @@ static void plan_text(const json_t *o, const char *key, char *out, size_t size)
 	event_text(out, size, json_string_value(json_object_get(o, key)));
 }
 
+/* The first stands for all where one must: they are alike or should be. */
+static void series_vdisks(struct m_series *se, const json_t *o)
+{
+	const char *first = plan_vdisk(o, 0);
+	char text[sizeof(se->vdisks_text)];
+
+	event_text(se->vdisk, sizeof(se->vdisk), first ? first : "");
+	event_text(se->vdisks_text, sizeof(se->vdisks_text),
+		   plan_vdisks_text(o, text, sizeof(text)));
+	se->vdisks = (int)plan_vdisks(o);
+}
+
 static int run_series_make(struct m_run *run)
 {
 	const json_t *list = json_object_get(run->plan, "series");
@@ -158,7 +171,7 @@ static int run_series_make(struct m_run *run)
 		struct m_series *se = &run->series[i];
 
 		plan_text(o, "name", se->name, sizeof(se->name));
-		plan_text(o, "vdisk", se->vdisk, sizeof(se->vdisk));
+		series_vdisks(se, o);
 		plan_text(o, "setup", se->setup, sizeof(se->setup));
 		plan_text(w, "name", se->workload, sizeof(se->workload));
 		plan_text(w, "title", se->workload_title,
@@ -358,6 +371,12 @@ static void point_saw(struct m_point *p, const struct m_vdisk *v)
 	p->rebuilding |= !strcmp(v->state, "rebuilding");
 }
 
+static const json_t *plan_series(const struct m_run *run, int series)
+{
+	return json_array_get(json_object_get(run->plan, "series"),
+			      (size_t)series);
+}
+
 static int phase_point(struct m_state *s, struct m_run *run,
 		       const struct m_phase *ph, struct m_in *in)
 {
@@ -383,9 +402,12 @@ static int phase_point(struct m_state *s, struct m_run *run,
 	p->begun_t_us = ph->begun_t_us;
 	p->warmup_us = ph->warmup_us;
 	p->length_us = ph->length_us;
-	v = model_vdisk(&s->pub, run->series[ph->series].vdisk);
-	if (v)
-		point_saw(p, v);
+	for (size_t i = 0; i < plan_vdisks(plan_series(run, ph->series)); i++) {
+		v = model_vdisk(&s->pub,
+				plan_vdisk(plan_series(run, ph->series), i));
+		if (v)
+			point_saw(p, v);
+	}
 	return 0;
 }
 
@@ -579,7 +601,7 @@ static struct m_point *point_on(struct m_state *s, const char *vdisk)
 	struct m_run *run = model_run(&s->pub);
 
 	if (!run || run->phase.ended || run->phase.series < 0 ||
-	    strcmp(run->series[run->phase.series].vdisk, vdisk) != 0)
+	    !plan_loads(plan_series(run, run->phase.series), vdisk))
 		return NULL;
 	return model_point_find(run, run->phase.phase);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 #include "backend/text.h"
 #include "backend/units.h"
 
@@ -202,7 +203,7 @@ static void load_text(const json_t *plan, const json_t *phase, char *buf,
 	const json_t *series =
 		json_array_get(json_object_get(plan, "series"),
 			       (size_t)number(phase, "series", 0));
-	char length[24], how[48];
+	char length[24], how[48], on[160];
 
 	if (!strcmp(string(phase, "kind"), "max"))
 		snprintf(how, sizeof(how), "search, steps of %s",
@@ -216,7 +217,7 @@ static void load_text(const json_t *plan, const json_t *phase, char *buf,
 			 number(phase, "percent", 0),
 			 seconds(phase, "length_us", length, sizeof(length)));
 	snprintf(buf, len, "%s on %s: %s", string(series, "name"),
-		 string(series, "vdisk"), how);
+		 plan_vdisks_text(series, on, sizeof(on)), how);
 }
 
 static void phase_text(const json_t *plan, const json_t *phase, char *buf,
@@ -242,6 +243,29 @@ static void phase_text(const json_t *plan, const json_t *phase, char *buf,
 	else
 		snprintf(buf, len, "%s %.4g MB/s", string(phase, "domain"),
 			 number(phase, "rate_bytes_s", 0) / 1e6);
+}
+
+/* Which node loads what, and what is done about one that falls silent. */
+static void nodes_text(struct text *text, const json_t *plan)
+{
+	const char *silent = string(plan, "silent");
+	const json_t *node;
+	char on[160];
+	size_t i;
+
+	json_array_foreach(json_object_get(plan, "nodes"), i, node) {
+		if (!plan_vdisks(node))
+			continue;
+		text_add(text, "%s %-9s %s\n", i ? "    " : "node",
+			 string(node, "name"),
+			 plan_vdisks_text(node, on, sizeof(on)));
+	}
+	if (!plan_timed(plan))
+		return;
+	text_add(text, "silent node      %s\n\n",
+		 !strcmp(silent, "wait")   ? "is waited for"
+		 : !strcmp(silent, "stop") ? "ends the run"
+					   : "is gone on without");
 }
 
 static void totals_text(struct text *text, const struct figures *f)
@@ -279,6 +303,7 @@ char *plan_text(const json_t *plan, const struct model *model,
 	size_t i;
 
 	text_add(&text, "%s\n\n", string(plan, "title"));
+	nodes_text(&text, plan);
 	json_array_foreach(json_object_get(plan, "phases"), i, phase) {
 		phase_text(plan, phase, what, sizeof(what));
 		text_add(&text, "%4zu  %-8s %s\n", i + 1, string(phase, "kind"),

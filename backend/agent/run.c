@@ -18,6 +18,7 @@
 #include "backend/event.h"
 #include "backend/provider/provider.h"
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 #include "engine/load/load.h"
 
 struct run {
@@ -34,6 +35,7 @@ struct run {
 	char vdisk[64]; /* of the job or prefill */
 	char why[512];
 	uint64_t prefill_bytes;
+	unsigned targets; /* how many vDisks the job loads */
 	bool open_loop, over_posted;
 	struct task over;
 };
@@ -165,12 +167,14 @@ static void host_emit(void *arg, const char *e, json_t *body)
 	json_decref(body);
 }
 
-/* More than an errno: what the vDisk says of itself. */
+/* More than an errno: what the vDisk says of itself. Of several it is the one
+ * that says so. */
 static const char *run_why(struct run *run, int result)
 {
 	const char *said = provider_vdisk_why(run->provider, run->vdisk);
 
-	snprintf(run->why, sizeof(run->why), "%s: %s%s%s", run->vdisk,
+	snprintf(run->why, sizeof(run->why), "%s%s: %s%s%s", run->vdisk,
+		 run->targets > 1 && !said ? " or another" : "",
 		 said ? "has failed: " : strerror(abs(result)),
 		 said ? said : "",
 		 said ? "; bring its drives back, it opens again by itself"
@@ -211,6 +215,31 @@ static void on_stopped(void *arg)
 	back(run, BACK_ENDED, 0, NULL);
 }
 
+/* Those of the series that are open here. */
+static int job_targets(struct run *run, const struct conductor_job *job,
+		       struct load_opts *opts, struct err *err)
+{
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < plan_vdisks(job->series); i++) {
+		name = plan_vdisk(job->series, i);
+		if (!plan_owns(job->owned, name))
+			continue;
+		if (opts->targets == LOAD_TARGETS_MAX)
+			return err_set(err, -E2BIG,
+				       "a series loads more than %d vDisks of "
+				       "one agent",
+				       LOAD_TARGETS_MAX);
+		snprintf(run->vdisk, sizeof(run->vdisk), "%s", name);
+		opts->target[opts->targets] =
+			provider_vdisk(run->provider, name, err);
+		if (!opts->target[opts->targets++])
+			return -ENODEV;
+	}
+	return 0;
+}
+
 static int job_begin(struct run *run, const struct conductor_job *job,
 		     struct err *err)
 {
@@ -220,7 +249,6 @@ static int job_begin(struct run *run, const struct conductor_job *job,
 			  .schedule =
 				  job->poisson ? LOAD_POISSON : LOAD_UNIFORM,
 			  .outstanding = job->outstanding },
-		.targets = 1,
 		.seed = job->seed,
 		.interval_ns = job->interval_us * USEC_NS,
 		.sample = on_sample,
@@ -229,13 +257,11 @@ static int job_begin(struct run *run, const struct conductor_job *job,
 	};
 	int rc = run_workload_read(job->workload, &run->workload, err);
 
-	snprintf(run->vdisk, sizeof(run->vdisk), "%s", job->vdisk);
-
+	if (!rc)
+		rc = job_targets(run, job, &opts, err);
 	if (rc)
 		return rc;
-	opts.target[0] = provider_vdisk(run->provider, job->vdisk, err);
-	if (!opts.target[0])
-		return -ENODEV;
+	run->targets = opts.targets;
 	run->open_loop = job->iops > 0.0;
 	run->job_ns = reactor_now(run->reactor);
 	opts.start_ns = run->job_ns;
@@ -304,7 +330,7 @@ static void host_prefill(void *arg, const char *vdisk, const json_t *phase)
 	int rc = opts.target ? 0 : -ENODEV;
 
 	snprintf(run->vdisk, sizeof(run->vdisk), "%s", vdisk ? vdisk : "");
-
+	run->targets = 1;
 	if (!rc) {
 		run->prefill_bytes = opts.target->limits.size_bytes;
 		rc = prefill_start(run->reactor, &opts, &run->prefill, &err);
@@ -407,6 +433,21 @@ static int conductor_make(struct run *run, const json_t *request,
 			     &host, &run->conductor, err);
 }
 
+static int series_suits(struct run *run, const json_t *series,
+			const char *vdisk, struct err *err)
+{
+	const struct bdev *target = provider_vdisk(run->provider, vdisk, NULL);
+	int rc;
+
+	if (!target)
+		return 0;
+	rc = run_workload_read(json_object_get(series, "workload"),
+			       &run->workload, err);
+	return rc ? rc
+		  : run_workload_suits(&run->workload, vdisk,
+				       target->limits.block_bytes, err);
+}
+
 /* Before anything is begun, and before a prefill that may take long. What else
  * there is to say of a vDisk is said where it is loaded. */
 static int series_suit(struct run *run, const json_t *plan, struct err *err)
@@ -416,21 +457,9 @@ static int series_suit(struct run *run, const json_t *plan, struct err *err)
 	size_t k;
 
 	json_array_foreach(json_object_get(plan, "series"), k, series) {
-		const char *vdisk =
-			json_string_value(json_object_get(series, "vdisk"));
-		const struct bdev *target =
-			provider_vdisk(run->provider, vdisk, NULL);
-
-		if (!target)
-			continue;
-		rc = run_workload_read(json_object_get(series, "workload"),
-				       &run->workload, err);
-		if (!rc)
-			rc = run_workload_suits(&run->workload, vdisk,
-						target->limits.block_bytes,
-						err);
-		if (rc)
-			break;
+		for (size_t i = 0; !rc && i < plan_vdisks(series); i++)
+			rc = series_suits(run, series, plan_vdisk(series, i),
+					  err);
 	}
 	return rc;
 }

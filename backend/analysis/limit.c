@@ -295,8 +295,9 @@ void series_limit(const struct model *model, const struct m_series *series,
 	struct mix mix;
 
 	*limit = (struct series_limit) { .iops = NAN, .amp = NAN, .ios = NAN };
-	if (!mix_of(series, &mix) || series->drives < 1 || series->k < 1 ||
-	    series->m < 0)
+	/* Of several vDisks that share drives or do not, nothing is known. */
+	if (!mix_of(series, &mix) || series->vdisks > 1 || series->drives < 1 ||
+	    series->k < 1 || series->m < 0)
 		return;
 	if (!strcmp(series->layout, "log"))
 		work_log(model, series, &mix, &work, limit);

@@ -310,7 +310,7 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 	if (*se->workload_title)
 		fprintf(f, ": %s", se->workload_title);
 	if (*se->vdisk)
-		fprintf(f, " on %s", se->vdisk);
+		fprintf(f, " on %s", se->vdisks_text);
 	if (*se->setup)
 		fprintf(f, ", %s", se->setup);
 	fprintf(f, "; service time\n");

@@ -16,11 +16,12 @@
 
 struct conductor;
 
-/* What a load job is to do; workload is the plan's object, borrowed. */
+/* What a load job is to do. The series is the plan's object, borrowed: what is
+ * loaded are those of its vDisks that this agent owns. */
 struct conductor_job {
-	const char *vdisk;
-	const json_t *workload;
-	double iops; /* 0: closed loop */
+	const json_t *series, *workload;
+	const json_t *owned; /* an array of names; NULL: all */
+	double iops;         /* 0: closed loop */
 	bool poisson;
 	unsigned outstanding;
 	uint64_t seed;

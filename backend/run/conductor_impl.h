@@ -7,6 +7,7 @@
 #define BACKEND_RUN_CONDUCTOR_IMPL_H
 
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 
 /* ---- the search for the maximum -------------------------------------------
  */
@@ -133,11 +134,6 @@ void conductor_job_tick(struct conductor *c);
 void conductor_job_end(struct conductor *c);
 
 /* plan_check.c */
-const char *plan_kind(const json_t *phase);
-double plan_number(const json_t *object, const char *name, double unset);
-uint64_t plan_us(const json_t *object, const char *name);
-/* The series whose maximum this one's points are shares of. */
-size_t plan_max_of(const json_t *series, size_t index);
 /* The acts of phases before `resume_from` that still hold: a new array. */
 json_t *plan_standing_acts(const json_t *plan, unsigned resume_from);
 

@@ -12,8 +12,6 @@
 
 #include "backend/units.h"
 
-#define MAX_INTERVAL_MIN_US 100000u
-
 void conductor_job_end(struct conductor *c)
 {
 	if (c->step != STEP_JOB)
@@ -23,28 +21,6 @@ void conductor_job_end(struct conductor *c)
 	c->host.job_stop(c->host.arg);
 }
 
-static uint64_t plan_interval_us(const struct conductor *c)
-{
-	return plan_us(c->plan, "interval_ms") * 1000;
-}
-
-/* A level of the search is short: at least two samples should fit. */
-static uint64_t max_interval_us(const struct conductor *c, uint64_t step_us)
-{
-	uint64_t us = step_us / 2, most = plan_interval_us(c);
-
-	if (us < MAX_INTERVAL_MIN_US)
-		us = MAX_INTERVAL_MIN_US;
-	return us > most ? most : us;
-}
-
-/* Warm-up and measured time in whole intervals, so that none is half of it and
- * half of what comes before or after. */
-static uint64_t whole_intervals(uint64_t us, uint64_t interval_us)
-{
-	return (us + interval_us - 1) / interval_us * interval_us;
-}
-
 static void job_start(struct conductor *c)
 {
 	const json_t *phase = conductor_phase(c);
@@ -52,7 +28,7 @@ static void job_start(struct conductor *c)
 	const char *schedule =
 		json_string_value(json_object_get(phase, "schedule"));
 	struct conductor_job job = {
-		.vdisk = json_string_value(json_object_get(series, "vdisk")),
+		.series = series,
 		.workload = json_object_get(series, "workload"),
 		.iops = isnan(c->asked_iops) ? 0.0 : c->asked_iops,
 		.poisson = !schedule || !strcmp(schedule, "poisson"),
@@ -67,33 +43,36 @@ static void job_start(struct conductor *c)
 	c->host.job_start(c->host.arg, &job);
 }
 
+static void job_times(struct conductor *c)
+{
+	struct plan_load load;
+
+	plan_load(c->plan, conductor_phase(c), &load);
+	c->interval_us = load.interval_us;
+	c->warm_us = load.warm_us;
+	c->job_len_us = load.warm_us + load.len_us;
+}
+
 void conductor_begin_max(struct conductor *c)
 {
 	const json_t *phase = conductor_phase(c);
-	uint64_t step_us = plan_us(phase, "step_us");
+	const json_t *series = json_array_get(c->series, conductor_series(c));
+	double from = plan_number(phase, "outstanding_min", 1);
 
-	max_search_init(&c->search,
-			(unsigned)plan_number(phase, "outstanding_min", 1),
+	/* One at least for each vDisk. */
+	if (from < (double)plan_vdisks(series))
+		from = (double)plan_vdisks(series);
+	max_search_init(&c->search, (unsigned)from,
 			(unsigned)plan_number(phase, "outstanding_max", 256),
 			plan_number(phase, "gain", 0.03));
-	c->interval_us = max_interval_us(c, step_us);
-	c->warm_us =
-		whole_intervals(plan_us(phase, "warmup_us"), c->interval_us);
-	c->job_len_us = c->warm_us + step_us;
+	job_times(c);
 	c->outstanding = c->search.outstanding;
 	job_start(c);
 }
 
 static void begin_job(struct conductor *c)
 {
-	const json_t *phase = conductor_phase(c);
-
-	c->interval_us = plan_interval_us(c);
-	c->warm_us =
-		whole_intervals(plan_us(phase, "warmup_us"), c->interval_us);
-	c->job_len_us =
-		c->warm_us +
-		whole_intervals(plan_us(phase, "length_us"), c->interval_us);
+	job_times(c);
 	c->during = 0;
 	early_reset(&c->early);
 	job_start(c);

@@ -26,34 +26,6 @@ static int bad(const struct place *p, const char *name, const char *want)
 		       *name ? "." : "", name, want);
 }
 
-const char *plan_kind(const json_t *phase)
-{
-	const char *kind = json_string_value(json_object_get(phase, "kind"));
-
-	return kind ? kind : "";
-}
-
-double plan_number(const json_t *object, const char *name, double unset)
-{
-	const json_t *j = json_object_get(object, name);
-
-	return json_is_number(j) ? json_number_value(j) : unset;
-}
-
-uint64_t plan_us(const json_t *object, const char *name)
-{
-	double v = plan_number(object, name, 0.0);
-
-	return v > 0.0 ? (uint64_t)v : 0;
-}
-
-size_t plan_max_of(const json_t *series, size_t index)
-{
-	const json_t *s = json_array_get(series, index);
-
-	return (size_t)plan_number(s, "max_from", (double)index);
-}
-
 /* A number within limits; `need` or absent. */
 static int check_number(const struct place *p, const json_t *object,
 			const char *name, bool need, double min, double max)
@@ -135,6 +107,36 @@ static int check_workload(const struct place *series, const json_t *w)
 	return 0;
 }
 
+/* Names, each once. */
+static int check_names(const struct place *p, const json_t *object,
+		       const char *name, size_t min, size_t max)
+{
+	const json_t *list = json_object_get(object, name), *j;
+	size_t i, k;
+
+	if (!json_is_array(list) || json_array_size(list) < min ||
+	    json_array_size(list) > max)
+		return bad(p, name, "a list of names");
+	json_array_foreach(list, i, j) {
+		if (!json_is_string(j) || !json_string_length(j) ||
+		    json_string_length(j) > 63)
+			return bad(p, name, "names of 1 to 63 bytes");
+		for (k = 0; k < i; k++)
+			if (json_equal(j, json_array_get(list, k)))
+				return bad(p, name, "each name once");
+	}
+	return 0;
+}
+
+static int check_vdisks(const struct place *p, const json_t *series)
+{
+	if (!json_object_get(series, "vdisks"))
+		return check_string(p, series, "vdisk", true);
+	if (json_object_get(series, "vdisk"))
+		return bad(p, "vdisk", "either vdisk or vdisks");
+	return check_names(p, series, "vdisks", 1, PLAN_VDISKS_MAX);
+}
+
 static int check_series(const json_t *plan, struct err *err)
 {
 	const json_t *list = json_object_get(plan, "series"), *s;
@@ -147,8 +149,7 @@ static int check_series(const json_t *plan, struct err *err)
 		snprintf(p.at, sizeof(p.at), "series[%zu]", i);
 		if (!json_is_object(s))
 			return bad(&p, "", "an object");
-		if (check_string(&p, s, "name", true) ||
-		    check_string(&p, s, "vdisk", true) ||
+		if (check_string(&p, s, "name", true) || check_vdisks(&p, s) ||
 		    check_string(&p, s, "setup", false) ||
 		    check_number(&p, s, "max_iops", false, 1, 1e9) ||
 		    check_number(&p, s, "max_from", false, 0,
@@ -350,6 +351,109 @@ static int check_phases(const json_t *plan, bool *found, struct err *err)
 	return 0;
 }
 
+/* ---- nodes ----------------------------------------------------------------
+ */
+
+/* How many of the nodes have it. */
+static unsigned owners(const json_t *plan, const char *vdisk)
+{
+	const json_t *node, *name;
+	unsigned n = 0;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(plan, "nodes"), i, node) {
+		json_array_foreach(json_object_get(node, "vdisks"), k, name)
+			n += !strcmp(json_string_value(name), vdisk);
+	}
+	return n;
+}
+
+/* Each vDisk that is loaded or filled has one owner. */
+static int check_owners(const json_t *plan, struct err *err)
+{
+	const json_t *s, *phase;
+	const char *vdisk;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(plan, "series"), i, s) {
+		for (k = 0; k < plan_vdisks(s); k++)
+			if (owners(plan, plan_vdisk(s, k)) != 1)
+				return err_set(err, -EINVAL,
+					       "plan: series[%zu]: expected "
+					       "one node that has %s",
+					       i, plan_vdisk(s, k));
+	}
+	json_array_foreach(json_object_get(plan, "phases"), i, phase) {
+		vdisk = json_string_value(json_object_get(phase, "vdisk"));
+		if (vdisk && owners(plan, vdisk) != 1)
+			return err_set(err, -EINVAL,
+				       "plan: phases[%zu].vdisk: expected one "
+				       "node that has %s",
+				       i, vdisk);
+	}
+	return 0;
+}
+
+/* Over nodes a share of a maximum is a share of what each node itself found,
+ * on the same vDisks. */
+static int check_max_from(const json_t *plan, struct err *err)
+{
+	const json_t *list = json_object_get(plan, "series"), *s, *from;
+	size_t i, k;
+
+	json_array_foreach(list, i, s) {
+		from = json_array_get(list, plan_max_of(list, i));
+		for (k = 0; k < plan_vdisks(s); k++)
+			if (!plan_loads(from, plan_vdisk(s, k)) ||
+			    plan_vdisks(from) != plan_vdisks(s))
+				return err_set(err, -EINVAL,
+					       "plan: series[%zu].max_from: "
+					       "expected a series on the same "
+					       "vDisks, as several nodes run "
+					       "them",
+					       i);
+	}
+	return 0;
+}
+
+static int check_silent(const json_t *plan, struct err *err)
+{
+	const struct place p = { .err = err, .at = "plan" };
+	const char *silent = json_string_value(json_object_get(plan, "silent"));
+
+	if (!json_object_get(plan, "silent") ||
+	    (silent &&
+	     (!strcmp(silent, "wait") || !strcmp(silent, "continue") ||
+	      !strcmp(silent, "stop"))))
+		return 0;
+	return bad(&p, "silent", "wait, continue or stop");
+}
+
+static int check_nodes(const json_t *plan, struct err *err)
+{
+	const json_t *list = json_object_get(plan, "nodes"), *node;
+	struct place p = { .err = err, .at = "nodes" };
+	size_t i;
+
+	if (!list)
+		return check_silent(plan, err);
+	if (!json_is_array(list) || !json_array_size(list) ||
+	    json_array_size(list) > PLAN_NODES_MAX)
+		return bad(&p, "", "a list of 1 to 256 nodes");
+	json_array_foreach(list, i, node) {
+		snprintf(p.at, sizeof(p.at), "nodes[%zu]", i);
+		if (!json_is_object(node))
+			return bad(&p, "", "an object");
+		if (check_string(&p, node, "name", true) ||
+		    check_string(&p, node, "agent", true) ||
+		    check_names(&p, node, "vdisks", 0, 1024))
+			return -EINVAL;
+	}
+	if (check_owners(plan, err) || check_silent(plan, err))
+		return -EINVAL;
+	return plan_timed(plan) ? check_max_from(plan, err) : 0;
+}
+
 int plan_check(const json_t *plan, struct err *err)
 {
 	struct place p = { .err = err, .at = "plan" };
@@ -368,7 +472,9 @@ int plan_check(const json_t *plan, struct err *err)
 	for (i = 0; i < json_array_size(series); i++)
 		found[i] = json_object_get(json_array_get(series, i),
 					   "max_iops") != NULL;
-	return check_phases(plan, found, err);
+	if (check_phases(plan, found, err))
+		return -EINVAL;
+	return check_nodes(plan, err);
 }
 
 /* ---- what still holds -----------------------------------------------------

@@ -55,8 +55,12 @@ static void phase_seconds(const json_t *plan, const json_t *phase,
 	double step = plan_number(phase, "step_us", 0) / 1e6;
 	const char *kind = plan_kind(phase);
 	double least = length, most = length;
+	uint64_t slot_us;
 
-	if (!strcmp(kind, "max")) {
+	if (plan_timed(plan) && plan_slot_us(plan, phase, &slot_us)) {
+		warm = 0;
+		least = most = (double)slot_us / 1e6;
+	} else if (!strcmp(kind, "max")) {
 		least = warm + 2 * step;
 		most = search_levels(phase) * (warm + step) - warm;
 	} else if (!strcmp(kind, "wait")) {

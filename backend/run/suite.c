@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "backend/run/suite_impl.h"
 
+#include <fnmatch.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 static const struct conf_member series_members[] = {
 	{ "name", CONF_TEXT, NULL, true, 0, 0, NULL },
 	{ "vdisk", CONF_TEXT, NULL, false, 0, 0, NULL },
+	{ "vdisks", CONF_TEXTS, NULL, false, 0, 0, NULL },
 	{ "workload", CONF_TEXT, NULL, true, 0, 0, NULL },
 	{ "setup", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ "max_from", CONF_TEXT, NULL, false, 0, 0, NULL },
@@ -74,6 +76,7 @@ const struct conf_member suite_members[] = {
 	{ "summary", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ "interval_ms", CONF_INT, NULL, false, 100, 60000, NULL },
 	{ "seed", CONF_INT, NULL, false, 0, 1e15, NULL },
+	{ "silent", CONF_TEXT, NULL, false, 0, 0, NULL },
 	{ "seconds", CONF_US, "length_us", false, 0, 0, NULL },
 	{ "warmup", CONF_US, "warmup_us", false, 0, 0, NULL },
 	{ "step", CONF_US, "step_us", false, 0, 0, NULL },
@@ -92,19 +95,64 @@ const struct conf_member suite_members[] = {
 
 /* ---- series ------------------------------------------------------------- */
 
-static int series_add(struct suite *s, const json_t *given, const char *vdisk,
+/* The vDisks, a list that is given away, are loaded at once. */
+static int series_add(struct suite *s, const json_t *given, json_t *vdisks,
 		      const char *name, const json_t *workload)
 {
 	json_t *series = json_object(),
 	       *setup = json_object_get(given, "setup");
 
 	json_object_set_new(series, "name", json_string(name));
-	json_object_set_new(series, "vdisk", json_string(vdisk));
+	if (json_array_size(vdisks) == 1)
+		json_object_set(series, "vdisk", json_array_get(vdisks, 0));
+	else
+		json_object_set(series, "vdisks", vdisks);
+	json_decref(vdisks);
 	json_object_set(series, "workload", (json_t *)workload);
 	if (setup)
 		json_object_set(series, "setup", setup);
 	json_object_set(series, "template", json_object_get(given, "name"));
 	return json_array_append_new(s->series, series);
+}
+
+static void names_add(json_t *names, const char *name)
+{
+	const json_t *j;
+	size_t i;
+
+	json_array_foreach(names, i, j)
+		if (!strcmp(json_string_value(j), name))
+			return;
+	json_array_append_new(names, json_string(name));
+}
+
+/* Names, and patterns of those there are; each once. */
+static int vdisks_match(const struct suite *s, const json_t *given,
+			json_t **names, const config_setting_t *at,
+			struct err *err)
+{
+	const struct suite_params *p = s->params;
+	const json_t *j;
+	size_t i, k, before;
+
+	*names = json_array();
+	json_array_foreach(given, i, j) {
+		const char *name = json_string_value(j);
+
+		before = json_array_size(*names);
+		if (!strpbrk(name, "*?["))
+			names_add(*names, name);
+		for (k = 0; strpbrk(name, "*?[") && k < p->there_count; k++)
+			if (!fnmatch(name, p->there[k], 0))
+				names_add(*names, p->there[k]);
+		if (strpbrk(name, "*?[") && json_array_size(*names) == before) {
+			json_decref(*names);
+			return conf_bad(at, err,
+					"vdisks \"%s\": no vDisk is named so",
+					name);
+		}
+	}
+	return 0;
 }
 
 /* A series that names no vDisk becomes one for each that was given. */
@@ -114,19 +162,28 @@ static int series_spread(struct suite *s, const json_t *given,
 {
 	const char *base = json_string_value(json_object_get(given, "name"));
 	const struct suite_params *p = s->params;
+	bool apart = p->vdisks > 1 && !p->together;
+	json_t *names = json_array();
 	char name[128];
 	size_t i;
 
-	if (!p->vdisks)
+	if (!p->vdisks) {
+		json_decref(names);
 		return conf_bad(at, err,
 				"series \"%s\" names no vDisk: say vdisk=NAME",
 				base);
-	for (i = 0; i < p->vdisks; i++) {
-		snprintf(name, sizeof(name), "%s%s%s", base,
-			 p->vdisks > 1 ? " " : "",
-			 p->vdisks > 1 ? p->vdisk[i] : "");
-		series_add(s, given, p->vdisk[i], name, workload);
 	}
+	for (i = 0; i < p->vdisks; i++) {
+		json_array_append_new(names, json_string(p->vdisk[i]));
+		if (!apart)
+			continue;
+		snprintf(name, sizeof(name), "%s %s", base, p->vdisk[i]);
+		series_add(s, given, names, name, workload);
+		names = json_array();
+	}
+	if (!apart)
+		return series_add(s, given, names, base, workload);
+	json_decref(names);
 	return 0;
 }
 
@@ -156,20 +213,31 @@ static int series_max_from(struct suite *s, const json_t *given,
 static int series_read(struct suite *s, const config_setting_t *at,
 		       const json_t *given, struct err *err)
 {
-	const char *vdisk = json_string_value(json_object_get(given, "vdisk"));
+	json_t *vdisk = json_object_get(given, "vdisk");
+	json_t *vdisks = json_object_get(given, "vdisks");
 	const char *name =
 		json_string_value(json_object_get(given, "workload"));
 	const json_t *workload = workload_find(&s->library, name);
-	int r;
+	json_t *names = NULL;
+	int r = 0;
 
 	if (!workload)
 		return conf_bad(config_setting_get_member(at, "workload"), err,
 				"workload \"%s\" is not in the library: "
 				"`iodeck workload list` names them",
 				name);
-	if (!vdisk)
+	if (vdisk && vdisks)
+		return conf_bad(at, err, "expected either vdisk or vdisks");
+	if (!vdisk && !vdisks)
 		return series_spread(s, given, workload, at, err);
-	r = series_add(s, given, vdisk,
+	if (vdisk)
+		names = json_pack("[O]", vdisk);
+	else
+		r = vdisks_match(s, vdisks, &names,
+				 config_setting_get_member(at, "vdisks"), err);
+	if (r)
+		return r;
+	r = series_add(s, given, names,
 		       json_string_value(json_object_get(given, "name")),
 		       workload);
 	return r ? r : series_max_from(s, given, at, err);
@@ -297,6 +365,8 @@ static int params_apply(struct suite *s, struct err *err)
 		json_object_set_new(root, "early_ci", json_real(p->early_ci));
 	if (p->mode)
 		json_object_set_new(root, "mode", json_string(p->mode));
+	if (p->silent)
+		json_object_set_new(root, "silent", json_string(p->silent));
 	return params_lists(s, root, err);
 }
 
@@ -335,6 +405,9 @@ static json_t *plan_of(struct suite *s)
 	json_object_set(plan, "interval_ms",
 			json_object_get(s->root, "interval_ms"));
 	json_object_set(plan, "seed", json_object_get(s->root, "seed"));
+	if (json_object_get(s->root, "silent"))
+		json_object_set(plan, "silent",
+				json_object_get(s->root, "silent"));
 	json_object_set(plan, "series", s->series);
 	json_object_set(plan, "phases", s->phases);
 	return plan;

@@ -16,11 +16,16 @@ struct suite_params {
 	/* for series without a vDisk: one of each, named after it */
 	const char *const *vdisk;
 	size_t vdisks;
+	bool together; /* ... or one over all of them */
+	/* those there are, for patterns such as "db*" */
+	const char *const *there;
+	size_t there_count;
 	double seconds, warmup_seconds; /* of points and ramp steps */
 	double early_ci;                /* 0..1 */
 	const char *mode;               /* "percent" or "ramp" of curves */
 	const char *percent;            /* "10,50,100" */
 	const char *outstanding;        /* "1,4,16" of ramps */
+	const char *silent;             /* "wait", "continue", "stop" */
 	bool no_prefill;
 	const struct options *options; /* defaults; NULL: the table's */
 };

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/run/plan.h"
+
 static const char *text_of(const json_t *given, const char *name)
 {
 	return json_string_value(json_object_get(given, name));
@@ -408,7 +410,7 @@ static bool is_before(const json_t *list, size_t index, const char *vdisk)
 	size_t i;
 
 	for (i = 0; i < index; i++)
-		if (!strcmp(vdisk, text_of(json_array_get(list, i), "vdisk")))
+		if (plan_loads(json_array_get(list, i), vdisk))
 			return true;
 	return false;
 }
@@ -422,7 +424,7 @@ static void add_prefill(struct suite *s, const char *vdisk)
 
 	json_object_set_new(phase, "vdisk", json_string(vdisk));
 	json_array_foreach(s->series, i, series) {
-		if (!ratio && !strcmp(vdisk, text_of(series, "vdisk")))
+		if (!ratio && plan_loads(series, vdisk))
 			ratio = json_object_get(
 				json_object_get(series, "workload"),
 				"compress_ratio");
@@ -438,7 +440,7 @@ static int phase_prefill(struct suite *s, const config_setting_t *at,
 {
 	const char *vdisk = text_of(given, "vdisk");
 	json_t *series;
-	size_t i;
+	size_t i, k;
 
 	if (s->params->no_prefill)
 		return 0;
@@ -446,9 +448,11 @@ static int phase_prefill(struct suite *s, const config_setting_t *at,
 		add_prefill(s, vdisk);
 		return 0;
 	}
-	json_array_foreach(s->series, i, series)
-		if (!is_before(s->series, i, text_of(series, "vdisk")))
-			add_prefill(s, text_of(series, "vdisk"));
+	json_array_foreach(s->series, i, series) {
+		for (k = 0; k < plan_vdisks(series); k++)
+			if (!is_before(s->series, i, plan_vdisk(series, k)))
+				add_prefill(s, plan_vdisk(series, k));
+	}
 	for (i = 0; !json_array_size(s->series) && i < s->params->vdisks; i++)
 		add_prefill(s, s->params->vdisk[i]);
 	if (!json_array_size(s->phases))

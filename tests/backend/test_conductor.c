@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 
 #define RATE 10000.0   /* IOPS the device can do */
 #define LATENCY_S 4e-4 /* and what one I/O takes beside its place in it */
@@ -71,7 +72,8 @@ static void lab_job_start(void *arg, const struct conductor_job *job)
 	lab->iops = job->iops;
 	lab->outstanding = job->outstanding;
 	lab->interval_us = job->interval_us;
-	snprintf(lab->vdisk, sizeof(lab->vdisk), "%s", job->vdisk);
+	snprintf(lab->vdisk, sizeof(lab->vdisk), "%s",
+		 plan_vdisk(job->series, 0));
 	lab->jobs++;
 }
 

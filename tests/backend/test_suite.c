@@ -14,6 +14,7 @@
 
 #include "backend/paths.h"
 #include "backend/run/conductor.h"
+#include "backend/run/plan.h"
 #include "backend/run/suite.h"
 #include "backend/run/workload.h"
 
@@ -361,6 +362,64 @@ static void test_as_run(void **state)
 	json_decref(plan);
 }
 
+static const char *vdisk_of(const json_t *plan, size_t series, size_t i)
+{
+	const char *name = plan_vdisk(
+		json_array_get(json_object_get(plan, "series"), series), i);
+
+	return name ? name : "";
+}
+
+/* One series over several vDisks: named in the file, by a pattern, or asked
+ * for. */
+static void test_together(void **state)
+{
+	static const char *const there[] = { "db1", "db2", "web1" };
+	struct suite_params p = params_of_two();
+	char path[64];
+	struct err err;
+	json_t *plan;
+	FILE *f;
+
+	(void)state;
+	p.there = there;
+	p.there_count = 3;
+	snprintf(path, sizeof(path), "%s/many.conf", folder);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs("title = \"many\"; silent = \"stop\";\n"
+	      "series = ( { name = \"a\"; workload = \"rr4k\";\n"
+	      "  vdisks = \"db*\"; }, { name = \"b\"; workload = \"rr4k\";\n"
+	      "  vdisks = [ \"web1\", \"*1\" ]; },\n"
+	      "  { name = \"c\"; workload = \"rr4k\"; } );\n"
+	      "phases = ( { kind = \"prefill\"; }, { kind = \"max\"; } );\n",
+	      f);
+	fclose(f);
+	plan = load(path, &p);
+	assert_string_equal(json_string_value(json_object_get(plan, "silent")),
+			    "stop");
+	assert_string_equal(vdisk_of(plan, 0, 0), "db1");
+	assert_string_equal(vdisk_of(plan, 0, 1), "db2");
+	assert_string_equal(vdisk_of(plan, 0, 2), "");
+	assert_string_equal(vdisk_of(plan, 1, 0), "web1");
+	assert_string_equal(vdisk_of(plan, 1, 1), "db1");
+	/* the third is one for each that was given, and each filled once */
+	assert_int_equal(json_array_size(json_object_get(plan, "series")), 4);
+	assert_int_equal(count(plan, "prefill"), 3);
+	json_decref(plan);
+	p.together = true;
+	p.silent = "wait";
+	plan = load(path, &p);
+	assert_int_equal(json_array_size(json_object_get(plan, "series")), 3);
+	assert_string_equal(vdisk_of(plan, 2, 1), "db2");
+	assert_string_equal(json_string_value(json_object_get(plan, "silent")),
+			    "wait");
+	json_decref(plan);
+	p.there_count = 0;
+	assert_int_equal(suite_load(path, &p, &plan, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no vDisk is named so"));
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -388,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_own),
 		cmocka_unit_test(test_as_run),
+		cmocka_unit_test(test_together),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -84,7 +84,8 @@ static double p99_us(struct ui *ui, const struct model *m,
 		for (size_t s = m->run[r].series_count; s-- > 0;) {
 			const struct m_series *se = &m->run[r].series[s];
 
-			if (strcmp(se->vdisk, v->name) != 0)
+			/* Of several at once it is not this one's own. */
+			if (strcmp(se->vdisk, v->name) != 0 || se->vdisks > 1)
 				continue;
 			for (size_t p = se->points; p-- > 0;) {
 				const struct point_stats *st =
