@@ -86,9 +86,10 @@ static void test_nbdkit_along_path(void **state)
 {
 	struct tool tool;
 	struct err err = { 0 };
-	char path[PATH_MAX];
+	char path[PATH_MAX], *was = strdup(getenv("PATH"));
 
 	(void)state;
+	assert_non_null(was);
 	snprintf(path, sizeof(path), "relative::/nowhere:%s", dir);
 	assert_int_equal(setenv("PATH", path, 1), 0);
 	assert_int_equal(tool_nbdkit(&tool, &err), -ENOENT);
@@ -98,6 +99,8 @@ static void test_nbdkit_along_path(void **state)
 	assert_int_equal(tool.words, 1);
 	snprintf(path, sizeof(path), "%s/nbdkit", dir);
 	assert_string_equal(tool.argv[0], path);
+	setenv("PATH", was, 1);
+	free(was);
 }
 
 int main(void)
