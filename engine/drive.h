@@ -44,6 +44,13 @@ struct drive_facts {
 int drive_probe(const char *path, struct drive_facts *facts, struct err *err);
 
 /*
+ * What stands on a device, without holding it, whoever uses it: "ext4", "gpt",
+ * "iodeck" (and whose), "data", "" nothing. 0 or a negative errno.
+ */
+int drive_content(const char *path, char *what, size_t what_len, char *cluster,
+		  size_t cluster_len);
+
+/*
  * Makes path a drive of `cluster`. `destroy` NULL, or the path again, to
  * overwrite what stands there (BUSY stays refused). For a directory: must
  * exist, be empty or ours; a small file `iodeck-drive` marks it.

@@ -330,6 +330,30 @@ static int device_probe(const char *path, const struct stat *st,
 	return 1;
 }
 
+int drive_content(const char *path, char *what, size_t what_len, char *cluster,
+		  size_t cluster_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc;
+	uint64_t size_bytes = 0;
+	char reason[256];
+
+	*what = *cluster = '\0';
+	if (fd < 0)
+		return -errno;
+	rc = ioctl(fd, BLKGETSIZE64, &size_bytes) ? -errno : 0;
+	if (rc)
+		goto out;
+	if (drive_device_header_read(fd, cluster, cluster_len) == 1)
+		snprintf(what, what_len, "iodeck");
+	else if (drive_signature(fd, size_bytes, what, what_len, reason,
+				 sizeof(reason)) &&
+		 !*what)
+		snprintf(what, what_len, "data");
+out:
+	close(fd);
+	return rc;
+}
+
 int drive_probe(const char *path, struct drive_facts *facts, struct err *err)
 {
 	struct stat st;

@@ -7,6 +7,8 @@
 struct chores {
 	struct reactor *reactor;
 	unsigned pending;
+	pthread_mutex_t lock; /* of what follows */
+	bool left;
 	void (*idle)(void *arg);
 	void *idle_arg;
 };
@@ -27,12 +29,15 @@ int chores_new(struct reactor *r, struct chores **chores)
 	if (!*chores)
 		return -ENOMEM;
 	(*chores)->reactor = r;
+	pthread_mutex_init(&(*chores)->lock, NULL);
 	return 0;
 }
 
 void chores_free(struct chores *c)
 {
 	id_assert(!c || !c->pending);
+	if (c)
+		pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
@@ -56,9 +61,15 @@ static void chore_over(struct task *task)
 static void *chore_main(void *arg)
 {
 	struct chore *job = arg;
+	struct chores *c = job->chores;
 
 	job->work(job->arg);
-	reactor_send(job->chores->reactor, &job->task);
+	pthread_mutex_lock(&c->lock);
+	if (c->left)
+		pthread_detach(job->thread);
+	else
+		reactor_send(c->reactor, &job->task);
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -90,4 +101,23 @@ void chores_drain(struct chores *c, void (*idle)(void *arg), void *arg)
 	}
 	c->idle = idle;
 	c->idle_arg = arg;
+}
+
+void chores_leave(struct chores *c, uint64_t ns)
+{
+	uint64_t now, until;
+
+	if (!c)
+		return;
+	until = reactor_now(c->reactor) + ns;
+	while (c->pending && (now = reactor_now(c->reactor)) < until)
+		reactor_run_once(c->reactor, until - now);
+	if (!c->pending) {
+		chores_free(c);
+		return;
+	}
+	/* c stays, for those that still have it */
+	pthread_mutex_lock(&c->lock);
+	c->left = true;
+	pthread_mutex_unlock(&c->lock);
 }

@@ -19,6 +19,12 @@ void chores_free(struct chores *c);
  */
 void chores_start(struct chores *c, void (*work)(void *arg),
 		  void (*done)(void *arg), void *arg);
+/*
+ * Frees them, after turning the reactor until none is left, at most ns: what
+ * hangs longer (on a device that does not answer) is left to itself, and is
+ * never heard of again. Not from a callback. Takes NULL.
+ */
+void chores_leave(struct chores *c, uint64_t ns);
 /* idle(arg) once none is left, at once if there is none. One at a time. */
 void chores_drain(struct chores *c, void (*idle)(void *arg), void *arg);
 

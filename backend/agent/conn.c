@@ -291,7 +291,10 @@ static void on_ask(struct peer *peer, int64_t id, json_t *request)
 	} else {
 		if (peer->state == PEER_WATCHER)
 			watcher_record(d, what, request);
-		work_ask(d->work, c->serial, id, request);
+		if (node_ask_knows(what))
+			daemon_node_ask(d, c->serial, id, request);
+		else
+			work_ask(d->work, c->serial, id, request);
 	}
 }
 

@@ -19,6 +19,7 @@
 
 #define TICK_NS SEC_NS
 #define SYNC_NS (5 * SEC_NS)
+#define CHORES_NS (2 * SEC_NS) /* the node's may take to end */
 
 /* ---- events ------------------------------------------------------------- */
 
@@ -28,7 +29,7 @@ void daemon_event(struct daemon *d, const char *e, int64_t t_us, json_t *body)
 
 	if (!strcmp(e, "usage") && body) {
 		d->usage_ns = reactor_turn_now(d->control);
-		host_usage_add(&d->cpu, body);
+		host_watch_usage(d->watch, body);
 	}
 	rc = journal_add(&d->journal, e, t_us, body);
 	if (rc && !d->journal.warned) {
@@ -46,9 +47,10 @@ void daemon_log(struct daemon *d, const char *level, const char *text)
 	conns_push(d);
 }
 
-static void host_event(struct daemon *d)
+/* With what the last look found; `again`: only if it says something new. */
+static void host_event(struct daemon *d, bool again)
 {
-	json_t *facts = host_facts();
+	json_t *facts = host_watch_facts(d->watch);
 
 	if (!facts)
 		return;
@@ -57,13 +59,82 @@ static void host_event(struct daemon *d)
 		json_pack("{s:s, s:I, s:s}", "version", IODECK_VERSION, "pid",
 			  (json_int_t)getpid(), "io",
 			  reactor_kind_name(reactor_kind(d->engine))));
+	if (again && d->host && json_equal(d->host, facts)) {
+		json_decref(facts);
+		return;
+	}
+	json_decref(d->host);
+	d->host = json_deep_copy(facts);
 	daemon_event(d, "host", event_now_us(), facts);
+}
+
+static void on_looked(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!d->quitting)
+		host_event(d, true);
+	node_ask_looked(d->node);
 }
 
 void daemon_snapshot(struct daemon *d)
 {
-	host_event(d);
+	host_event(d, false);
+	host_watch_look(d->watch);
 	work_snapshot(d->work);
+}
+
+/* ---- the node's half ---------------------------------------------------- */
+
+struct node_reply {
+	struct reply reply;
+	struct daemon *daemon;
+	uint64_t serial;
+	int64_t id;
+};
+
+static void node_reply_send(struct reply *reply, json_t *body)
+{
+	struct node_reply *r = container_of(reply, struct node_reply, reply);
+
+	conns_answer(r->daemon, r->serial, r->id, body);
+	free(r);
+}
+
+void daemon_node_ask(struct daemon *d, uint64_t serial, int64_t id,
+		     json_t *request)
+{
+	const char *what = json_string_value(json_object_get(request, "do"));
+	struct node_reply *r = calloc(1, sizeof(*r));
+
+	id_assert(r);
+	*r = (struct node_reply) { .reply.send = node_reply_send,
+				   .daemon = d,
+				   .serial = serial,
+				   .id = id };
+	node_ask(d->node, what, request, &r->reply);
+	json_decref(request);
+}
+
+static int node_start(struct daemon *d, struct err *err)
+{
+	const struct host_watch_opts wopts = { .root = "",
+					       .looked = on_looked,
+					       .arg = d };
+	struct host_watch_opts w = wopts;
+	struct node_ask_opts n = { .reactor = d->control,
+				   .dirfd = d->place.dirfd };
+	int rc = chores_new(d->control, &d->chores);
+
+	w.reactor = d->control;
+	w.chores = n.chores = d->chores;
+	n.io = reactor_kind_name(reactor_kind(d->engine));
+	if (!rc)
+		rc = host_watch_new(&w, &d->watch);
+	n.watch = d->watch;
+	if (!rc)
+		rc = node_ask_new(&n, &d->node);
+	return rc ? err_set(err, rc, "agent: out of memory") : 0;
 }
 
 /* ---- lease: the dead man's handle --------------------------------------- */
@@ -214,6 +285,7 @@ void daemon_quit(struct daemon *d, const char *reason)
 		 reason);
 	daemon_log(d, "info", text);
 	daemon_lease_update(d);
+	node_ask_stop(d->node);
 	work_close(d->work, reason);
 }
 
@@ -315,15 +387,21 @@ static int daemon_start(struct daemon *d, struct err *err)
 		rc = conns_listen(d, err);
 	if (!rc)
 		rc = engine_start(d, err);
+	if (!rc)
+		rc = node_start(d, err);
 	return rc;
 }
 
 static void daemon_fini(struct daemon *d)
 {
+	chores_leave(d->chores, CHORES_NS);
 	if (d->engine_runs) {
 		reactor_stop(d->engine);
 		reactor_thread_join(d->engine);
 	}
+	node_ask_free(d->node);
+	host_watch_free(d->watch);
+	json_decref(d->host);
 	work_free(d->work);
 	reactor_free(d->engine);
 	while (d->syncing)

@@ -4,8 +4,9 @@
 #define BACKEND_AGENT_DAEMON_PRIV_H
 
 #include "backend/agent/daemon.h"
-#include "backend/agent/host.h"
+#include "backend/agent/host_watch.h"
 #include "backend/agent/journal.h"
+#include "backend/agent/node_ask.h"
 #include "backend/agent/peer.h"
 #include "backend/agent/place.h"
 #include "backend/agent/work.h"
@@ -48,7 +49,10 @@ struct daemon {
 	uint64_t usage_ns, sync_ns;
 	struct kio sync;
 	bool syncing, quitting;
-	struct host_cpu cpu;
+	struct chores *chores; /* of control: the node's */
+	struct host_watch *watch;
+	struct node_ask *node;
+	json_t *host; /* as the newest host event said */
 };
 
 /* ---- conn.c ------------------------------------------------------------- */
@@ -68,6 +72,9 @@ void conns_ask(struct daemon *d, json_t *line);
 void daemon_event(struct daemon *d, const char *e, int64_t t_us, json_t *body);
 void daemon_log(struct daemon *d, const char *level, const char *text);
 void daemon_lease_update(struct daemon *d);
+/* A request about the node; given away. */
+void daemon_node_ask(struct daemon *d, uint64_t serial, int64_t id,
+		     json_t *request);
 void daemon_quit(struct daemon *d, const char *reason);
 /* host, cluster, policies, vDisks: as they stand */
 void daemon_snapshot(struct daemon *d);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/agent/chores.h"
-#include "backend/event.h"
+#include "backend/agent/host_read.h"
 #include "engine/drive.h"
 
 struct drive_chore {
@@ -36,16 +36,7 @@ static int work_release(struct drive_chore *c)
 	return drive_release(c->path, c->force, &c->err);
 }
 
-static void text_add(json_t *to, const char *name, const char *text)
-{
-	char clean[256];
-
-	event_text(clean, sizeof(clean), text);
-	if (*clean)
-		json_object_set_new(to, name, json_string(clean));
-}
-
-static json_t *facts_json(const struct drive_facts *f)
+json_t *drive_facts_json(const struct drive_facts *f)
 {
 	static const char *const verdict[] = { "empty", "ours", "data", "busy",
 					       "unfit" };
@@ -53,17 +44,15 @@ static json_t *facts_json(const struct drive_facts *f)
 
 	if (!j)
 		return NULL;
-	text_add(j, "kind", f->kind == DRIVE_DIR ? "directory" : "device");
-	text_add(j, "verdict", verdict[f->verdict]);
-	json_object_set_new(j, "size_bytes",
-			    json_integer((json_int_t)f->size_bytes));
-	json_object_set_new(j, "free_bytes",
-			    json_integer((json_int_t)f->free_bytes));
-	json_object_set_new(j, "block_bytes", json_integer(f->block_bytes));
-	text_add(j, "model", f->model);
-	text_add(j, "fstype", f->fstype);
-	text_add(j, "reason", f->reason);
-	text_add(j, "cluster", f->cluster);
+	host_add_text(j, "kind", f->kind == DRIVE_DIR ? "directory" : "device");
+	host_add_text(j, "verdict", verdict[f->verdict]);
+	host_add_int(j, "size_bytes", (int64_t)f->size_bytes);
+	host_add_int(j, "free_bytes", (int64_t)f->free_bytes);
+	host_add_int(j, "block_bytes", f->block_bytes);
+	host_add_text(j, "model", f->model);
+	host_add_text(j, "fstype", f->fstype);
+	host_add_text(j, "reason", f->reason);
+	host_add_text(j, "cluster", f->cluster);
 	return j;
 }
 
@@ -85,7 +74,7 @@ static void chore_done(void *arg)
 		if (c->work == work_claim)
 			c->host.claimed(c->path, c->cluster, c->host.arg);
 		reply_ok_with(c->reply,
-			      c->probed ? facts_json(&c->facts) : NULL);
+			      c->probed ? drive_facts_json(&c->facts) : NULL);
 	}
 	free(c->path);
 	free(c->cluster);

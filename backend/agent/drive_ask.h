@@ -9,6 +9,7 @@
 #include "backend/agent/reply.h"
 
 struct chores;
+struct drive_facts;
 
 struct drive_ask_host {
 	struct chores *chores;
@@ -20,5 +21,8 @@ struct drive_ask_host {
 /* False: `what` is none of these, and the reply is still owed. */
 bool drive_ask(const struct drive_ask_host *host, const char *what,
 	       const json_t *request, struct reply *reply);
+
+/* As drive_probe answers; any thread. NULL for lack of memory. */
+json_t *drive_facts_json(const struct drive_facts *facts);
 
 #endif

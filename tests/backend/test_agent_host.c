@@ -22,10 +22,12 @@ static void test_cpu(void **state)
 		0);
 	assert_int_equal(cpu.busy, 10 + 2 + 30 + 6 + 7);
 	assert_int_equal(cpu.steal, 8);
+	assert_true(cpu.steal_known);
 	assert_int_equal(cpu.total, 10 + 2 + 30 + 400 + 50 + 6 + 7 + 8);
 	/* old kernels have four columns */
 	assert_int_equal(host_cpu_parse("cpu 1 2 3 4\n", &cpu), 0);
 	assert_int_equal(cpu.total, 10);
+	assert_false(cpu.steal_known);
 	assert_int_equal(host_cpu_parse("", &cpu), -EINVAL);
 	assert_int_equal(host_cpu_parse("intr 1 2 3 4", &cpu), -EINVAL);
 }
@@ -43,6 +45,8 @@ static void test_mem(void **state)
 	assert_true(host_mem_parse(text, "SwapTotal") == -1);
 	assert_true(host_mem_parse("MemTotal: x kB\n", "MemTotal") == -1);
 	assert_true(host_mem_parse("", "MemTotal") == -1);
+	assert_true(host_mem_parse("MemTotal: 9223372036854775807 kB",
+				   "MemTotal") == -1);
 }
 
 static void file_write(const char *dir, const char *name, const char *text)
@@ -91,22 +95,42 @@ static void test_usage(void **state)
 	double busy;
 
 	(void)state;
-	host_usage_add(&last, first);
+	host_usage_add("", &last, first);
 	assert_null(json_object_get(first, "cpu_busy"));
 	assert_true(json_is_integer(json_object_get(first, "mem_used_bytes")));
 	/* as if a second of one core had been half busy */
 	last.busy -= last.busy > 50 ? 50 : 0;
 	last.total -= last.total > 100 ? 100 : 0;
-	host_usage_add(&last, second);
+	host_usage_add("", &last, second);
 	busy = json_real_value(json_object_get(second, "cpu_busy"));
 	assert_true(busy > 0.0 && busy <= 1.0);
 	json_decref(first);
 	json_decref(second);
 }
 
+static void test_distribution(void **state)
+{
+	char name[16];
+
+	(void)state;
+	host_distribution_parse("ID=x\nNAME='A'\nPRETTY_NAME=\"A B 12\"\n",
+				name, sizeof(name));
+	assert_string_equal(name, "A B 12");
+	host_distribution_parse("MY_NAME=x\nNAME=Plain\n", name, sizeof(name));
+	assert_string_equal(name, "Plain");
+	host_distribution_parse("PRETTY_NAME=\"\nNAME=\"\033[1m", name,
+				sizeof(name));
+	assert_string_equal(name, "[1m");
+	host_distribution_parse("", name, sizeof(name));
+	assert_string_equal(name, "");
+	host_distribution_parse("NAME=0123456789abcdefghij", name,
+				sizeof(name));
+	assert_string_equal(name, "0123456789abcde");
+}
+
 static void test_facts(void **state)
 {
-	json_t *facts = host_facts();
+	json_t *facts = host_facts("");
 
 	(void)state;
 	assert_non_null(facts);
@@ -120,9 +144,12 @@ static void test_facts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cpu),    cmocka_unit_test(test_mem),
-		cmocka_unit_test(test_cgroup), cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_mem),
+		cmocka_unit_test(test_cgroup),
+		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_distribution),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
