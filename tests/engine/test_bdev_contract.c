@@ -18,6 +18,7 @@
 #include "engine/bdev/mem.h"
 #include "engine/vdisk/log/log.h"
 #include "engine/bdev/verify.h"
+#include "nbd_rig.h"
 
 #define SIZE (2 * MIB)
 
@@ -28,6 +29,7 @@ struct fixture {
 	struct link *link;
 	struct reactor *there; /* remote */
 	struct bdev *child;
+	struct nbd_server server;
 };
 
 struct kind {
@@ -299,6 +301,46 @@ static void vlog_file_tidy(struct fixture *f)
 	}
 }
 
+/* ---- over NBD ----------------------------------------------------------- */
+
+static int nbd_open_at(struct fixture *f, bool tls, struct err *err)
+{
+	const struct nbd_server_opts server = { .size_bytes = SIZE,
+						.tcp = tls,
+						.key = tls ? RIG_KEY : NULL };
+	const struct bdev_nbd_opts opts = { .name = "nbd",
+					    .size_bytes = SIZE,
+					    .trim_zeroes = true };
+	struct bdev_nbd_target target;
+	int rc;
+
+	nbd_server_start(&f->server, &server);
+	target = nbd_server_target(&f->server);
+	rc = bdev_nbd_open(f->r, &opts, &f->bdev, err);
+	return rc ? rc : bdev_nbd_target(f->bdev, &target, err);
+}
+
+static int nbd_unix_open(struct fixture *f, struct err *err)
+{
+	return nbd_open_at(f, false, err);
+}
+
+static int nbd_tls_open(struct fixture *f, struct err *err)
+{
+	return nbd_open_at(f, true, err);
+}
+
+static void nbd_tidy(struct fixture *f)
+{
+	nbd_server_end(&f->server);
+}
+
+static bool kind_runs(const struct reactor *r, const char *name)
+{
+	return strncmp(name, "nbd", 3) != 0 ||
+	       (nbd_server_can() && reactor_kind(r) != REACTOR_SIM);
+}
+
 static const struct kind kinds[] = {
 	{ "null", false, null_open, NULL },
 	{ "mem", true, mem_open, NULL },
@@ -318,6 +360,8 @@ static const struct kind kinds[] = {
 	{ "verify", false, verify_open, file_tidy }, /* it stamps */
 	{ "volatile", true, volatile_open, NULL },
 	{ "volatile over file", true, volatile_file_open, file_tidy },
+	{ "nbd, Unix socket", true, nbd_unix_open, nbd_tidy },
+	{ "nbd, TCP and TLS", true, nbd_tls_open, nbd_tidy },
 };
 
 /* ---- helpers ------------------------------------------------------------ */
@@ -687,6 +731,8 @@ static void contract_holds(void **state)
 		skip();
 	}
 	for (size_t k = 0; k < array_len(kinds); k++) {
+		if (!kind_runs(r, kinds[k].name))
+			continue;
 		print_message("  %s\n", kinds[k].name);
 		for (size_t i = 0; i < array_len(clauses); i++)
 			clause_run(r, &kinds[k], i);
