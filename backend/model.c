@@ -61,7 +61,7 @@ void model_free(struct model *model)
 	for (size_t i = 0; i < model->domains; i++)
 		free(model->domain[i].drive);
 	free(model->domain);
-	free(model->host);
+	model_hosts_free(model);
 	free(model->policy);
 	model_vdisks_free(s);
 	free(s->mark);

@@ -45,10 +45,50 @@ struct m_domain {
 	size_t drives;
 };
 
+/* An interface of a host. */
+struct m_nic {
+	char name[MODEL_NAME], driver[MODEL_NAME], state[16], address[32];
+	char line_by[16]; /* driver, tbf */
+	bool is_virtual;
+	int64_t mtu;
+	double line_bytes_s; /* NAN not known */
+	/* newest usage; share of the line rate, in its busier direction */
+	double rx_bytes_s, tx_bytes_s, share;
+	int64_t drops, errors;
+};
+
+/* A block device of a host's kernel, whoever uses it. */
+struct m_disk {
+	char name[MODEL_NAME], model[MODEL_NAME], serial[16], media[16];
+	char scheduler[32], content[MODEL_NAME], cluster[MODEL_NAME];
+	char holders[MODEL_TEXT], mounts[MODEL_TEXT]; /* "sda1 and 2 more" */
+	bool removable, read_only;
+	int64_t size_bytes;
+	/* of NVMe, -1 elsewhere */
+	int64_t used_percent, spare_percent, temperature_c, warning;
+	int64_t written_bytes, power_on_hours, media_errors;
+	/* newest usage */
+	double read_iops, write_iops, read_bytes_s, write_bytes_s;
+	double busy, queue, latency_us;
+};
+
 struct m_host {
 	char agent[MODEL_NAME], name[MODEL_NAME], kernel[MODEL_NAME];
 	char cpu[MODEL_TEXT], io[MODEL_NAME], version[16];
-	int64_t cores, mem_bytes, pid;
+	char distribution[MODEL_NAME], clock_source[32];
+	int64_t cores, sockets, mem_bytes, pid;
+	int clock_synced; /* 1 yes, 0 no, -1 not known */
+	int64_t clock_error_us;
+	struct m_nic *nic;
+	size_t nics;
+	struct m_disk *disk;
+	size_t disks;
+	/* of the point that is measured: how long its busiest interface's share
+	 * is known, that share times this, and how long it was full */
+	struct {
+		int64_t point_t_us; /* when that point began */
+		double s, share_s, full_s;
+	} net;
 	double cpu_busy, cpu_steal;
 	int64_t mem_used_bytes;
 	int64_t usage_t_us; /* of the newest usage; -1 none */
@@ -166,6 +206,11 @@ struct m_point {
 	/* of the time while it was measured (or sought): what is known of the
 	 * host's CPU, and how much of that it was full */
 	double host_s, host_full_s;
+	/* the host whose busiest interface had the greatest share of its line
+	 * rate in that time: that share, NAN where none is known, of how much
+	 * of the time it was at its limit, the interface, whose agent's */
+	double net_share, net_full;
+	char net_nic[16], net_agent[MODEL_NAME];
 	/* how long the load's own thread was ready and had no CPU, of how long
 	 * that is known */
 	double wait_s, wait_of_s;

@@ -1,60 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the model knows of hosts, domains and drives. */
+/* What the model knows of domains and drives. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/model_priv.h"
-
-/* ---- hosts -------------------------------------------------------------- */
-
-static struct m_host *host_find(struct model *m, const char *agent)
-{
-	for (size_t i = 0; i < m->hosts; i++)
-		if (!strcmp(m->host[i].agent, agent))
-			return &m->host[i];
-	return NULL;
-}
-
-int model_on_host(struct m_state *s, const struct event_head *head,
-		  struct m_in *in)
-{
-	struct model *m = &s->pub;
-	struct m_host h = { .usage_t_us = -1 }, *at;
-	const json_t *agent;
-
-	memcpy(h.agent, head->a, strlen(head->a) + 1);
-	IN_TEXT(in, "name", h.name, IN_MUST);
-	IN_TEXT(in, "kernel", h.kernel, IN_MAY);
-	IN_TEXT(in, "cpu", h.cpu, IN_MAY);
-	h.cores = in_int(in, "cores", 1 << 20, IN_MAY);
-	h.mem_bytes = in_int(in, "mem_bytes", EVENT_INT_MAX, IN_MAY);
-	agent = in_object(in, "agent", IN_MAY);
-	h.pid = -1;
-	if (agent) {
-		struct m_in part = in_part(in, agent);
-
-		IN_TEXT(&part, "version", h.version, IN_MAY);
-		IN_TEXT(&part, "io", h.io, IN_MAY);
-		h.pid = in_int(&part, "pid", INT32_MAX, IN_MAY);
-		in->rc = part.rc;
-	}
-	if (in->rc)
-		return in->rc;
-	h.cpu_busy = h.cpu_steal = NAN;
-	h.mem_used_bytes = -1;
-	at = host_find(m, head->a);
-	if (!at) {
-		if (m->hosts == MODEL_HOSTS_MAX)
-			return in_bad(in, "more than %d hosts",
-				      MODEL_HOSTS_MAX);
-		if (model_grow(&m->host, m->hosts, sizeof(h)))
-			return -ENOMEM;
-		at = &m->host[m->hosts++];
-	}
-	*at = h;
-	return 0;
-}
 
 /* ---- domains and drives ------------------------------------------------- */
 
@@ -257,45 +207,11 @@ static void usage_drives(struct m_in *in, struct model *m)
 	}
 }
 
-/*
- * A host whose CPUs are all taken makes whatever runs on it wait: layers,
- * drives that are files, the load itself. That is no figure of the target.
- */
-#define HOST_FULL 0.95
-
-static void usage_host(struct m_state *s, int64_t len_us, double busy,
-		       double steal)
-{
-	struct m_run *run = model_run(&s->pub);
-	struct m_point *p;
-
-	if (!run || run->phase.ended || len_us < 1 || isnan(busy))
-		return;
-	p = model_point_find(run, run->phase.phase);
-	if (!p || (p->state != POINT_RUN && strcmp(p->kind, "max") != 0))
-		return;
-	p->host_s += (double)len_us / 1e6;
-	if (busy + (isnan(steal) ? 0 : steal) >= HOST_FULL)
-		p->host_full_s += (double)len_us / 1e6;
-}
-
 int model_on_usage(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
-	int64_t len_us = in_int(in, "len_us", EVENT_INT_MAX, IN_MAY);
-	struct m_host *h = host_find(&s->pub, head->a);
-	double busy = in_num(in, "cpu_busy"), steal = in_num(in, "cpu_steal");
-	int64_t mem = in_int(in, "mem_used_bytes", EVENT_INT_MAX, IN_MAY);
-
-	if (!in->rc && h) {
-		h->cpu_busy = busy;
-		h->cpu_steal = steal;
-		h->mem_used_bytes = mem;
-		h->usage_t_us = head->t_us;
-	}
+	model_host_usage(s, head, in);
 	usage_links(in, &s->pub);
 	usage_drives(in, &s->pub);
-	if (!in->rc)
-		usage_host(s, len_us, busy, steal);
 	return in->rc;
 }

@@ -100,6 +100,10 @@ typedef int (*model_handler)(struct m_state *s, const struct event_head *head,
 			     struct m_in *in);
 
 int model_on_host(struct m_state *, const struct event_head *, struct m_in *);
+/* What a usage event says of its host. */
+void model_host_usage(struct m_state *, const struct event_head *,
+		      struct m_in *);
+void model_hosts_free(struct model *);
 int model_on_cluster(struct m_state *, const struct event_head *,
 		     struct m_in *);
 int model_on_policy(struct m_state *, const struct event_head *, struct m_in *);

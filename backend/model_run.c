@@ -335,6 +335,7 @@ static void point_clear(struct m_point *p)
 	p->scheduled = p->backlog = -1;
 	p->outstanding = -1;
 	p->ratio = NAN;
+	p->net_share = p->net_full = NAN;
 }
 
 /* A new point of the series, or, after `resume`, the phase's old one. */

@@ -23,8 +23,10 @@ struct point_stats {
 	int64_t errors, outstanding;
 	bool saturated; /* achieved < 98 % of what was due */
 	bool generator_bound;
-	bool host_bound; /* its CPUs were full and made the load wait */
-	bool partial;    /* running, or cut short */
+	bool host_bound;  /* its CPUs were full and made the load wait */
+	bool net_bound;   /* an interface was at its line rate (model.h) */
+	double net_share; /* the busiest one's, on average */
+	bool partial;     /* running, or cut short */
 	/* half-widths of the 95 % interval of iops and of mean latency, as a
 	 * share of the mean, by batch means over the intervals; NAN below 6 */
 	double iops_ci, latency_ci;

@@ -55,6 +55,21 @@ static void say_bytes(json_t *facts, const char *name, int64_t v)
 
 /* ---- machine and cluster ------------------------------------------------- */
 
+/* What its network can carry, where that is known. */
+static void say_nics(json_t *facts, const struct m_host *h, const char *number)
+{
+	char name[NAME_MAX_FACT];
+
+	for (size_t i = 0; i < h->nics; i++) {
+		const struct m_nic *n = &h->nic[i];
+
+		if (isnan(n->line_bytes_s))
+			continue;
+		snprintf(name, sizeof(name), "host%s %.15s", number, n->name);
+		say(facts, name, "%.10g Mbit/s", n->line_bytes_s * 8 / 1e6);
+	}
+}
+
 static void say_hosts(json_t *facts, const struct model *m)
 {
 	char name[NAME_MAX_FACT];
@@ -66,9 +81,12 @@ static void say_hosts(json_t *facts, const struct model *m)
 		const struct {
 			const char *what, *text;
 		} of[] = {
-			{ "name", h->name },     { "kernel", h->kernel },
-			{ "cpu", h->cpu },       { "I/O", h->io },
+			{ "name", h->name },
+			{ "kernel", h->kernel },
+			{ "cpu", h->cpu },
+			{ "I/O", h->io },
 			{ "agent", h->version },
+			{ "distribution", h->distribution },
 		};
 		char number[16] = "";
 
@@ -83,6 +101,7 @@ static void say_hosts(json_t *facts, const struct model *m)
 		say_count(facts, name, h->cores);
 		snprintf(name, sizeof(name), "host%s memory", number);
 		say_bytes(facts, name, h->mem_bytes);
+		say_nics(facts, h, number);
 	}
 }
 

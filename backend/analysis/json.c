@@ -57,7 +57,7 @@ static json_t *point_json(const struct m_point *p)
 	return json_pack(
 		"{s:s,s:i,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:b,s:b,s:I,"
 		"s:o,"
-		"s:o,s:o,s:o,s:f,s:o,s:o,s:o,s:b,s:b,s:o,s:o}",
+		"s:o,s:o,s:o,s:f,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:b,s:o,s:o,s:o}",
 		"kind", p->kind, "phase", p->phase, "point", p->point,
 		"percent", json_number(st.percent), "asked_iops",
 		json_number(st.asked_iops), "iops", json_number(st.iops),
@@ -74,7 +74,9 @@ static json_t *point_json(const struct m_point *p)
 		"response_us", set_json(&st.response), "degraded", p->degraded,
 		"rebuilding", p->rebuilding, "write_amplification",
 		written_json(&p->written), "compression_ratio",
-		json_number(written_ratio(&p->written)));
+		json_number(written_ratio(&p->written)), "net_bound",
+		st.net_bound, "net_share", json_number(st.net_share), "net_nic",
+		text(p->net_nic), "net_agent", text(p->net_agent));
 }
 
 static json_t *reading_json(const struct reading *r, double full)

@@ -29,6 +29,8 @@
 #define STEADY_SLOPE 0.10
 #define SATURATED_SHARE 0.98
 #define HOST_SHARE 0.25
+/* of a point's time, with an interface at its line rate */
+#define NET_TIME 0.5
 #define WAIT_SOME 0.05
 #define WAIT_MUCH 0.25
 
@@ -217,6 +219,8 @@ void point_stats(const struct m_point *p, struct point_stats *st)
 	st->measured_s = p->measured_s;
 	st->generator_bound = p->generator_bound;
 	st->host_bound = host_bound(p);
+	st->net_bound = p->net_full > NET_TIME;
+	st->net_share = p->net_share;
 	st->partial = p->state != POINT_DONE;
 	st->saturated = saturated(p, ops);
 	point_worth(p, st);

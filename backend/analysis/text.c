@@ -158,6 +158,8 @@ static void point_row(FILE *f, const struct m_point *p, char *flags)
 		strcat(flags, "g");
 	if (st.host_bound)
 		strcat(flags, "h");
+	if (st.net_bound)
+		strcat(flags, "n");
 	if (st.partial)
 		strcat(flags, "c");
 	if (*p->marks)
@@ -190,6 +192,7 @@ static void flags_explain(FILE *f, const char *seen)
 		{ 'g', "the load generator itself was the bound" },
 		{ 'h', "this host's CPU was full: latencies hold the wait "
 		       "for it" },
+		{ 'n', "an interface of a node was at its line rate" },
 		{ 'c', "cut short or still running" },
 		{ 'f', "a fault fell into it" },
 		{ 'd', "its vDisk was degraded" },

@@ -167,6 +167,11 @@ static void point_figures(void **state)
 	p->host_full_s = 1.2;
 	point_stats(p, &st);
 	assert_true(st.host_bound);
+	assert_false(st.net_bound);
+	p->net_full = 0.6;
+	p->net_share = 0.9;
+	point_stats(p, &st);
+	assert_true(st.net_bound && st.net_share == 0.9);
 	/* Full of others' work that the load went before. */
 	p->wait_of_s = 2;
 	p->wait_s = 0.08;

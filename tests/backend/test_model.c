@@ -482,6 +482,90 @@ static void host_full(void **state)
 	model_free(m);
 }
 
+#define NET(nics) "'e':'usage','len_us':1000000,'nics':[" nics "]"
+
+/* Interfaces and disks: known by a host event, with the newest figures, which
+ * a new description keeps. */
+static void host_parts(void **state)
+{
+	static const char host[] =
+		"'e':'host','name':'h','distribution':'D','sockets':2,"
+		"'clock':{'source':'tsc','synced':false},"
+		"'nics':[{'name':'eth0','line_bytes_s':125000000,"
+		"'line_by':'tbf','mtu':1500,'virtual':true},{'name':'eth1'}],"
+		"'disks':[{'name':'sda','size_bytes':1024,'media':'ssd',"
+		"'mounts':['/','/b'],'used_percent':3}]";
+	const struct m_host *h;
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	assert_int_equal(apply(m, host, &err), 0);
+	h = &m->host[0];
+	assert_int_equal(h->nics, 2);
+	assert_int_equal(h->sockets, 2);
+	assert_int_equal(h->clock_synced, 0);
+	assert_true(h->nic[0].line_bytes_s == 125e6 && h->nic[0].is_virtual);
+	assert_true(isnan(h->nic[1].line_bytes_s) && isnan(h->nic[0].share));
+	assert_string_equal(h->disk[0].mounts, "/, /b");
+	assert_int_equal(h->disk[0].used_percent, 3);
+	assert_int_equal(h->disk[0].temperature_c, -1);
+	apply(m,
+	      "'e':'usage','len_us':1000000,'cpu_busy':0.5,'nics':[{'name':"
+	      "'eth0','rx_bytes_s':5,'share':0.25,'drops':2},{'name':'new'}],"
+	      "'disks':[{'name':'sda','queue':1.5}]",
+	      &err);
+	assert_true(h->nic[0].share == 0.25 && h->nic[0].drops == 2);
+	assert_true(h->disk[0].queue == 1.5 && isnan(h->disk[0].busy));
+	assert_int_equal(apply(m, host, &err), 0);
+	h = &m->host[0];
+	assert_true(h->nic[0].share == 0.25 && h->cpu_busy == 0.5);
+	assert_true(h->disk[0].queue == 1.5);
+	apply(m, NET("{'name':'eth1','share':0.5}"), &err);
+	assert_true(isnan(h->nic[0].share) && h->nic[1].share == 0.5);
+	assert_int_equal(apply(m, "'e':'host','name':'h','nics':[{}]", &err),
+			 -EINVAL);
+	assert_int_equal(
+		apply(m, "'e':'host','name':'h','disks':[{'name':3}]", &err),
+		-EINVAL);
+	assert_int_equal(m->host[0].nics, 2);
+	model_free(m);
+}
+
+/* The busiest interface of a point: its mean share, and how long it was full;
+ * the next point begins anew. */
+static void net_full(void **state)
+{
+	static const char point[] =
+		"'e':'phase','run':'r','phase':0,'kind':'point','series':0,"
+		"'length_us':4000000,'warmup_us':1000000";
+	const struct m_point *p;
+	struct model *m;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	apply(m, PLAN, &err);
+	apply(m, "'e':'host','name':'h','nics':[{'name':'a'},{'name':'b'}]",
+	      &err);
+	apply(m, point, &err);
+	p = &model_run(m)->series[0].point[0];
+	apply(m, NET("{'name':'a','share':1}"), &err); /* warming up */
+	assert_true(isnan(p->net_share));
+	apply(m,
+	      "'e':'sample','run':'r','phase':0,'series':0,'from_us':1000000,"
+	      "'len_us':500000,'read':{'ops':2,'svc':" HIST "}",
+	      &err);
+	apply(m, NET("{'name':'a','share':0.5},{'name':'b','share':0.9}"),
+	      &err);
+	apply(m, NET("{'name':'a','share':0.7},{'name':'b'}"), &err);
+	apply(m, NET("{'name':'a'}"), &err); /* not known: not counted */
+	assert_true(fabs(p->net_share - 0.8) < 1e-9 && p->net_full == 0.5);
+	assert_string_equal(p->net_nic, "a");
+	model_free(m);
+}
+
 /* 1 to 32 in flight are six levels of 1.1 s, before any was run; then a point
  * of 3.6 s. */
 static void time_left(void **state)
@@ -592,6 +676,8 @@ int main(void)
 		cmocka_unit_test(strip_leaves_slices),
 		cmocka_unit_test(vdisks_in_order),
 		cmocka_unit_test(host_full),
+		cmocka_unit_test(host_parts),
+		cmocka_unit_test(net_full),
 		cmocka_unit_test(time_left),
 		cmocka_unit_test(pause_takes_no_time),
 		cmocka_unit_test(rings),
