@@ -17,7 +17,8 @@
 #include "backend/wire.h"
 
 #define PEER_MARKS_MAX 1024
-#define PEER_ASKED_MAX 64 /* requests without an answer yet */
+/* Requests without an answer yet: of a console, and of all other nodes. */
+#define PEER_ASKED_MAX 1024
 
 enum peer_state { PEER_NEW, PEER_OWNER, PEER_WATCHER, PEER_BROKEN };
 

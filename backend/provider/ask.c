@@ -17,6 +17,9 @@ static struct p_vdisk *asked_vdisk(struct provider *p, const json_t *request,
 		reply_fail(reply, -ENOENT,
 			   "there is no vDisk %.63s; `vdisk list` names them",
 			   name ? name : "without a name");
+	else if (!v->owned)
+		reply_fail(reply, -ENODEV, "vDisk %s is another node's",
+			   v->name);
 	else if (v->phase == PV_BUSY)
 		reply_fail(reply, -EBUSY, "vDisk %s is busy, try again",
 			   v->name);
@@ -467,6 +470,8 @@ static const struct {
 	{ "vdisk_set", ask_vdisk_set },
 	{ "vdisk_wait", ask_vdisk_wait },
 	{ "vdisk_verify", ask_vdisk_verify },
+	{ "vdisk_own", own_ask },
+	{ "vdisk_disown", disown_ask },
 	{ "fault", ask_fault },
 	{ "link_set", ask_link_set },
 	{ "drive_set", ask_drive_set },

@@ -229,6 +229,7 @@ static int read_domain(struct provider *p, struct p_domain *dom,
 		return err_set(err, -EINVAL, "%s: two domains are named %s",
 			       where, name);
 	snprintf(dom->name, sizeof(dom->name), "%s", name);
+	dom->far = *p->node && strcmp(p->node, name) != 0;
 	rc = doc_shape(json_object_get(j, "link"), &dom->shape, where, err);
 	if (rc)
 		return rc;
@@ -294,6 +295,13 @@ static int read_top(struct provider *p, const json_t *doc, struct err *err)
 	p->absent_ns = (uint64_t)(absent_s * 1e9);
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	event_text(p->title, sizeof(p->title), title ? title : name);
+	if (json_object_get(doc, "node")) {
+		rc = doc_name(doc, "node", PLACE_NAME - 1, &name, "cluster",
+			      err);
+		if (rc)
+			return rc;
+		snprintf(p->node, sizeof(p->node), "%s", name);
+	}
 	p->is_virtual = json_is_true(json_object_get(doc, "virtual"));
 	p->create = json_is_true(json_object_get(doc, "create"));
 	return 0;
@@ -320,6 +328,12 @@ int doc_read(struct provider *p, const json_t *doc, struct err *err)
 		if (rc)
 			return rc;
 	}
+	if (*p->node && !domain_find(p, p->node))
+		return err_set(
+			err, -EINVAL,
+			"cluster: \"node\" is %s, and no domain is named "
+			"so",
+			p->node);
 	p->doc_vdisks = json_incref(json_object_get(doc, "vdisks"));
 	return read_policies(p, json_object_get(doc, "policies"), err);
 }

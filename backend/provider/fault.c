@@ -236,6 +236,16 @@ static int order_read(const json_t *act, struct order *o, struct err *err)
 	return 0;
 }
 
+/* Where there are several nodes all are told, as each that owns a vDisk has
+ * its own way to the drive; the one that has the drive tells of it. */
+static bool is_ours(struct provider *p, const struct order *o)
+{
+	struct p_domain *dom;
+	struct p_drive *d;
+
+	return !target_find(p, o, &dom, &d, NULL) && !dom->far;
+}
+
 static int act_fault(struct provider *p, const json_t *act, const char *by,
 		     struct err *err)
 {
@@ -249,7 +259,8 @@ static int act_fault(struct provider *p, const json_t *act, const char *by,
 		return rc;
 	snprintf(text, sizeof(text), "%s %s %s%s%s", o.kind, o.target, o.action,
 		 *o.value ? " " : "", o.value);
-	tell_fault(p, text, o.kind, o.target, by);
+	if (is_ours(p, &o))
+		tell_fault(p, text, o.kind, o.target, by);
 	return 0;
 }
 

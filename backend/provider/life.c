@@ -234,7 +234,7 @@ static void created(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	if (!rc) {
 		now_open(v, bdev, true);
 		p->cluster_told = true;
-		memory_write(p);
+		own_take(v, 1); /* memory_write() tells of a failure */
 		life_end(l, 0, NULL);
 		return;
 	}
@@ -312,6 +312,8 @@ void life_create(struct provider *p, const json_t *spec, life_done_fn *done,
 	l->vdisk = vdisk_add(p, name);
 	id_assert(l->vdisk);
 	l->vdisk->phase = PV_BUSY;
+	l->vdisk->owned = true;
+	l->vdisk->term = 1;
 	snprintf(l->vdisk->policy, sizeof(l->vdisk->policy), "%s", policy);
 	vspec = spec_of(l);
 	vdisk_create(p->reactor, &vspec, created, l);
@@ -428,6 +430,7 @@ static void deleted(void *arg)
 	}
 	tell_vdisk_gone(p, v->name);
 	p->cluster_told = true;
+	own_drop(v);
 	vdisk_remove(v);
 	memory_write(p); /* without its policy's name */
 	tend_soon(p);

@@ -5,7 +5,8 @@
  * comes back with it. It lives in a small file beside the spool:
  *
  *   {"policies": [{name, raid, ftt, ...}], "vdisks": {"db1": "gold"},
- *    "deleted": [{"uuid": "0102..", "name": "db2"}]}
+ *    "deleted": [{"uuid": "0102..", "name": "db2"}],
+ *    "owned": [{"uuid": "0304..", "term": 1}]}
  *
  * It is rewritten whole, by renaming. Without it the document's policies
  * stand and vDisks have policies of their own.
@@ -106,19 +107,6 @@ int grave_dig(struct provider *p, const uint8_t uuid[16], const char *name)
 	return 0;
 }
 
-static bool uuid_read(const char *text, uint8_t uuid[16])
-{
-	unsigned byte;
-
-	for (unsigned k = 0; k < 16; k++) {
-		if (strspn(text + 2 * k, "0123456789abcdef") < 2 ||
-		    sscanf(text + 2 * k, "%2x", &byte) != 1)
-			return false;
-		uuid[k] = (uint8_t)byte;
-	}
-	return true;
-}
-
 static json_t *graves_json(const struct provider *p)
 {
 	json_t *list = json_array();
@@ -127,8 +115,7 @@ static json_t *graves_json(const struct provider *p)
 		const struct p_grave *g = &p->grave[k];
 		char text[33];
 
-		for (unsigned b = 0; b < 16; b++)
-			sprintf(text + 2 * b, "%02x", g->uuid[b]);
+		uuid_hex(g->uuid, text);
 		json_array_append_new(list, json_pack("{s:s, s:s}", "uuid",
 						      text, "name", g->name));
 	}
@@ -151,6 +138,14 @@ void memory_graves(struct provider *p)
 		if (text && name && uuid_read(text, uuid))
 			grave_dig(p, uuid, name);
 	}
+	json_decref(memory);
+}
+
+void memory_owns(struct provider *p)
+{
+	json_t *memory = memory_load(p);
+
+	own_read(p, json_object_get(memory, "owned"));
 	json_decref(memory);
 }
 
@@ -178,8 +173,9 @@ static json_t *memory_json(const struct provider *p)
 		if (*v->policy)
 			json_object_set_new(vdisks, v->name,
 					    json_string(v->policy));
-	return json_pack("{s:o, s:o, s:o}", "policies", policies, "vdisks",
-			 vdisks, "deleted", graves_json(p));
+	return json_pack("{s:o, s:o, s:o, s:o}", "policies", policies, "vdisks",
+			 vdisks, "deleted", graves_json(p), "owned",
+			 own_json(p));
 }
 
 int memory_write(struct provider *p)

@@ -193,7 +193,7 @@ static int memory_check(const struct provider *p, const char *vdisk,
 	uint64_t others = 0;
 
 	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)
-		if (v->info.slots && strcmp(v->name, vdisk) != 0)
+		if (v->owned && v->info.slots && strcmp(v->name, vdisk) != 0)
 			others += vdisk_memory_bytes(&v->info.policy,
 						     v->info.size_bytes,
 						     v->info.slots);

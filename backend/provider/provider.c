@@ -32,6 +32,7 @@ static void provider_free(struct provider *p)
 	free(p->policy);
 	free(p->undone);
 	free(p->grave);
+	free(p->own);
 	json_decref(p->doc_vdisks);
 	free(p);
 }
@@ -121,7 +122,7 @@ static void open_next(struct provider *p)
 {
 	struct p_vdisk *v = p->vdisks;
 
-	while (v && (v->phase != PV_SHUT || v->shut_serial))
+	while (v && (v->phase != PV_SHUT || v->shut_serial || !v->owned))
 		v = v->next;
 	if (v && !p->closing)
 		life_open(v, vdisk_was_opened, p);
@@ -138,6 +139,12 @@ static int drive_start(struct provider *p, struct p_drive *d, struct err *err)
 	snprintf(name, sizeof(name), "%s:%s", d->domain->name, d->name);
 	hub_init(&d->hub, p->reactor);
 	rc = link_new(p->reactor, name, &d->shape, &d->link, err);
+	if (!rc && d->domain->far) {
+		d->state = P_DRIVE_FAILED;
+		snprintf(d->reason, sizeof(d->reason),
+			 "node %s has not listed it yet", d->domain->name);
+		return store_far_open(p, d, &d->store, err);
+	}
 	if (rc || d->state != P_DRIVE_OK)
 		return rc;
 	if (store_here_open(p->reactor, d->path, name, &d->store, &why)) {
@@ -188,21 +195,34 @@ static int no_drives(const struct provider *p, struct err *err)
 		       dom->drive->reason);
 }
 
+/* What there is everywhere is known. */
+static void all_scanned(void *arg)
+{
+	struct provider *p = arg;
+	struct err err = { 0 };
+
+	if (!drives_there(p)) {
+		open_end(p, no_drives(p, &err), &err);
+		return;
+	}
+	twins_drop(p);
+	memory_vdisks(p);
+	p->drive_serial = 1;
+	open_next(p);
+}
+
 static void scanned(void *arg)
 {
 	struct provider *p = arg;
 	struct err err = { 0 };
 	int rc = drives_start(p, &err);
 
-	if (!rc && !drives_there(p))
-		rc = no_drives(p, &err);
 	if (rc) {
 		open_end(p, rc, &err);
 		return;
 	}
-	memory_vdisks(p);
-	p->drive_serial = 1;
-	open_next(p);
+	p->scanned = true;
+	far_scan(p, all_scanned, p);
 }
 
 /* The same node under another name is the same. */
@@ -250,6 +270,7 @@ void provider_open(struct provider *p,
 	p->opened_arg = arg;
 	memory_read(p);
 	memory_graves(p);
+	memory_owns(p);
 	scan_start(p, scanned, p);
 }
 
@@ -306,7 +327,7 @@ static void shut_run(struct timer *timer)
 		for (struct p_vdisk *v = p->vdisks; v; v = v->next)
 			if (v->phase == PV_OPEN && !v->replacing)
 				life_close(v, vdisk_shut, NULL);
-	if (p->opening || vdisks_busy(p) || drives_busy(p)) {
+	if (p->opening || vdisks_busy(p) || drives_busy(p) || far_busy(p)) {
 		timer_arm(p->reactor, timer,
 			  reactor_now(p->reactor) + SHUT_POLL_NS);
 		return;

@@ -4,11 +4,12 @@
  *
  *   doc.c      reads the cluster document
  *   scan.c     looks at drives and labels, on another thread
- *   store.h    where the components of a drive are kept
+ *   store.h    where the components of a drive are kept: here, or far.c
  *   stack.c    opens and closes a component with its layers
  *   place.c    chooses drives for components
  *   life.c     a vDisk is opened, created, deleted, closed
  *   tend.c     what is done by itself: rebuild, migration, reopening, tidying
+ *   own.c      which vDisks are this node's, where there are several
  *   policy.c   named policies
  *   memory.c   what is remembered beside the labels
  *   fault.c    what is done to drives, domains and links
@@ -44,6 +45,7 @@ struct p_drive {
 	struct store *store; /* NULL: not open */
 	enum p_drive_state state;
 	bool pulled; /* by a fault of its own, not its domain's */
+	bool silent; /* of another node, which does not answer */
 	char reason[512];
 	enum drive_kind kind;
 	uint64_t size_bytes, used_bytes;
@@ -63,6 +65,7 @@ struct p_domain {
 	struct p_drive *drive;
 	size_t drives;
 	bool offline;
+	bool far; /* another node's */
 };
 
 struct p_policy {
@@ -91,6 +94,12 @@ struct p_grave {
 	char name[VDISK_NAME];
 };
 
+/* A vDisk that this node owns, where there are several. */
+struct p_own {
+	uint8_t uuid[16];
+	uint64_t term; /* grows each time it moves to another node */
+};
+
 enum p_phase {
 	PV_SHUT, /* not open: `reason` says why */
 	PV_BUSY, /* being opened, made, closed, deleted */
@@ -109,9 +118,12 @@ struct p_vdisk {
 	char name[VDISK_NAME];
 	char policy[64]; /* "" : of its own */
 	enum p_phase phase;
-	struct bdev *bdev; /* PV_OPEN */
-	struct bdev *top;  /* for load, and to close: over it, or it */
-	bool failed;       /* not open for want of members, not on purpose */
+	struct bdev *bdev;    /* PV_OPEN */
+	struct bdev *top;     /* for load, and to close: over it, or it */
+	bool owned;           /* by this node: nobody else's are opened */
+	uint64_t term;        /* its owner's, 1 at first */
+	struct reply *disown; /* to be answered when it is closed for good */
+	bool failed;          /* not open for want of members, not on purpose */
 	struct vdisk_info info; /* the newest known */
 	char reason[512];
 	bool told; /* an event is due */
@@ -144,6 +156,7 @@ struct provider {
 	struct provider_host host;
 	char name[64], title[128];
 	bool is_virtual, create;
+	char node[PLACE_NAME]; /* the domain that is this node; "": all are */
 	uint64_t absent_ns;
 	struct p_domain *domain;
 	size_t domains;
@@ -166,6 +179,13 @@ struct provider {
 	size_t graves;
 	unsigned drive_serial; /* grows when a drive comes back */
 	unsigned naming;       /* of new components */
+	struct p_own *own;     /* vDisks of this node */
+	size_t owns;
+	bool scanned;       /* what is on this node is known */
+	unsigned far_waits; /* drives of others that are not listed yet */
+	uint64_t far_until_ns;
+	void (*far_scanned)(void *arg);
+	void *far_arg;
 	struct timer tend, usage, shut;
 	uint64_t usage_ns, usage_every_ns;
 };
@@ -189,6 +209,41 @@ int doc_bytes(const json_t *j, const char *key, uint64_t unset, uint64_t *bytes,
 /* Claims drives where the document says create, finds components; drives and
  * vDisks (phase SHUT, with parts) stand in p when done(arg) runs. */
 void scan_start(struct provider *p, void (*done)(void *arg), void *arg);
+
+/* A component that stands on d, by its label, which may come from its node: it
+ * may be a part of a vDisk that is not open. */
+void part_found(struct provider *p, struct p_drive *d, const char *id,
+		const struct vdisk_label_facts *facts);
+/* What has been listed of d is all there is of it. */
+void parts_prune(struct provider *p, const struct p_drive *d);
+/* Names that two vDisks have, once all is found. */
+void twins_drop(struct provider *p);
+
+/* ---- far.c -------------------------------------------------------------- */
+/* Asks for what is on other nodes' drives; done(arg) runs when all have said
+ * it, or cannot. */
+void far_scan(struct provider *p, void (*done)(void *arg), void *arg);
+/* Whether components of other nodes are still open. */
+bool far_busy(const struct provider *p);
+
+/* ---- own.c -------------------------------------------------------------- */
+/* Whether v is this node's, as remembered: where there is one node, it is. */
+void own_find(struct p_vdisk *v);
+/* It is, durably. */
+int own_take(struct p_vdisk *v, uint64_t term);
+/* It is not: to be followed by memory_write(). */
+void own_drop(struct p_vdisk *v);
+void own_read(struct provider *p, const json_t *list);
+json_t *own_json(const struct provider *p);
+/* vdisk_own {name, term}, vdisk_disown {name} */
+void own_ask(struct provider *p, const json_t *request, struct reply *reply);
+void disown_ask(struct provider *p, const json_t *request, struct reply *reply);
+
+/* ---- label_json.c ------------------------------------------------------- */
+void uuid_hex(const uint8_t uuid[16], char text[33]);
+bool uuid_read(const char *text, uint8_t uuid[16]);
+json_t *label_json(const struct vdisk_label_facts *facts);
+bool label_read(const json_t *j, struct vdisk_label_facts *facts);
 
 /* ---- proof.c ------------------------------------------------------------ */
 /* Layers that the environment asks for: over a component, over a vDisk that
@@ -289,6 +344,7 @@ unsigned policy_ftt(const struct vdisk_policy *policy);
 void memory_read(struct provider *p);
 void memory_vdisks(struct provider *p);
 void memory_graves(struct provider *p);
+void memory_owns(struct provider *p);
 /* Durably; on failure the log says so, too. */
 int memory_write(struct provider *p);
 /* A vDisk that was deleted: its components are deleted where they turn up. */

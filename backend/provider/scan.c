@@ -103,8 +103,10 @@ static struct p_vdisk *vdisk_of(struct provider *p,
 		if (!memcmp(v->info.uuid, facts->uuid, sizeof(facts->uuid)))
 			return v;
 	v = vdisk_add(p, facts->name);
-	if (v)
+	if (v) {
 		memcpy(v->info.uuid, facts->uuid, sizeof(facts->uuid));
+		own_find(v);
+	}
 	return v;
 }
 
@@ -121,6 +123,66 @@ static void facts_keep(struct p_vdisk *v, const struct vdisk_label_facts *facts)
 	info->size_bytes = facts->size_bytes;
 	info->slots = facts->slots;
 	memcpy(info->slot, facts->slot, sizeof(info->slot));
+}
+
+static bool component_listed(const struct drive_component *list, size_t count,
+			     const char *id)
+{
+	for (size_t k = 0; k < count; k++)
+		if (!strcmp(list[k].id, id))
+			return true;
+	return false;
+}
+
+static bool part_has(const struct p_vdisk *v, const struct p_drive *d,
+		     const char *id)
+{
+	for (size_t k = 0; k < v->parts; k++)
+		if (v->part[k].drive == d && !strcmp(v->part[k].component, id))
+			return true;
+	return false;
+}
+
+void part_found(struct provider *p, struct p_drive *d, const char *id,
+		const struct vdisk_label_facts *facts)
+{
+	struct p_vdisk *v;
+	struct p_part *part;
+
+	if (strcmp(facts->cluster, p->name) != 0 || grave_has(p, facts->uuid))
+		return;
+	v = vdisk_of(p, facts);
+	if (!v || v->phase != PV_SHUT || v->parts == PARTS_MAX ||
+	    part_has(v, d, id))
+		return;
+	facts_keep(v, facts);
+	part = &v->part[v->parts++];
+	*part = (struct p_part) { .drive = d, .epoch = facts->epoch };
+	snprintf(part->component, sizeof(part->component), "%s", id);
+}
+
+void parts_prune(struct provider *p, const struct p_drive *d)
+{
+	struct drive_component *list = NULL;
+	size_t count = 0, left;
+	struct p_vdisk *v, *next;
+
+	if (d->store->ops->list(d->store, &list, &count, NULL))
+		return;
+	for (v = p->vdisks; v; v = next) {
+		next = v->next;
+		if (v->phase != PV_SHUT || !v->parts)
+			continue;
+		left = 0;
+		for (size_t k = 0; k < v->parts; k++)
+			if (v->part[k].drive != d ||
+			    component_listed(list, count, v->part[k].component))
+				v->part[left++] = v->part[k];
+		v->parts = left;
+		if (!left && !v->owned)
+			vdisk_remove(v);
+	}
+	free(list);
 }
 
 static int component_open(struct scan *s, struct store *store, const char *id,
@@ -162,7 +224,6 @@ static void component_look(struct scan *s, struct p_drive *d,
 	struct vdisk_label_facts facts;
 	struct err err = { 0 };
 	struct bdev *bdev;
-	struct p_vdisk *v;
 	int rc;
 
 	if (component_open(s, store, id, &bdev))
@@ -176,21 +237,13 @@ static void component_look(struct scan *s, struct p_drive *d,
 			s->said,
 			json_sprintf("%s:%s: component %s is of no use: %s",
 				     d->domain->name, d->name, id, err.text));
-	if (rc || strcmp(facts.cluster, s->provider->name) != 0)
+	if (rc)
 		return;
-	if (grave_has(s->provider, facts.uuid)) {
+	if (!strcmp(facts.cluster, s->provider->name) &&
+	    grave_has(s->provider, facts.uuid))
 		component_bury(s, d, store, id, facts.name);
-		return;
-	}
-	v = vdisk_of(s->provider, &facts);
-	if (!v || v->parts == PARTS_MAX)
-		return;
-	facts_keep(v, &facts);
-	v->part[v->parts].drive = d;
-	v->part[v->parts].epoch = facts.epoch;
-	snprintf(v->part[v->parts].component, sizeof(v->part[0].component),
-		 "%s", id);
-	v->parts++;
+	else
+		part_found(s->provider, d, id, &facts);
 }
 
 /* Its room, and what is used of it. */
@@ -285,7 +338,7 @@ static void drive_look(struct scan *s, struct p_drive *d)
 
 /* A vDisk deleted and made anew while a drive was away leaves parts of the old
  * one: the one with more of them is meant. */
-static void twins_drop(struct provider *p)
+void twins_drop(struct provider *p)
 {
 	struct p_vdisk *v = p->vdisks, *next;
 
@@ -318,12 +371,13 @@ static void scan_work(void *arg)
 
 	for (size_t k = 0; k < p->domains; k++)
 		for (size_t d = 0; d < p->domain[k].drives; d++) {
+			if (p->domain[k].far)
+				continue;
 			if (rc)
 				drive_fails(&p->domain[k].drive[d], err.text);
 			else
 				drive_look(s, &p->domain[k].drive[d]);
 		}
-	twins_drop(p);
 	reactor_free(s->reactor);
 }
 

@@ -43,7 +43,7 @@ struct p_drive *drive_named(const struct provider *p, const char *target)
 
 bool drive_is_there(const struct p_drive *d)
 {
-	return d->store && d->state == P_DRIVE_OK;
+	return d->store && d->state == P_DRIVE_OK && !d->silent;
 }
 
 uint64_t drive_free(const struct p_drive *d)

@@ -36,6 +36,11 @@ struct store {
 /* On this machine: name is for people, "n2:d1". */
 int store_here_open(struct reactor *r, const char *path, const char *name,
 		    struct store **store, struct err *err);
+struct provider;
+struct p_drive;
+/* On the node that is its domain: empty until the node has listed it. */
+int store_far_open(struct provider *p, struct p_drive *d, struct store **store,
+		   struct err *err);
 /* Only after its components are closed. Takes NULL. */
 void store_close(struct store *store);
 

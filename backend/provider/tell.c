@@ -195,6 +195,8 @@ void tell_vdisk(struct p_vdisk *v)
 	char uuid[37];
 	json_t *j;
 
+	if (!v->owned)
+		return;
 	uuid_text(info->uuid, uuid);
 	j = json_pack("{s:s, s:s, s:s?, s:i, s:i, s:i, s:i, s:I, s:s, s:s, "
 		      "s:I, s:I, s:s, s:i, s:o}",
@@ -213,6 +215,10 @@ void tell_vdisk(struct p_vdisk *v)
 		return;
 	if (open)
 		progress_add(j, info);
+	text_add(j, "owner", v->provider->node);
+	if (*v->provider->node)
+		json_object_set_new(j, "term",
+				    json_integer((json_int_t)v->term));
 	if (policy->layout == VDISK_LOG)
 		bytes_add(j, "memory_bytes",
 			  vdisk_memory_bytes(policy, info->size_bytes,

@@ -278,7 +278,7 @@ static void reopen_tend(struct p_vdisk *v, uint64_t now)
 		   (v->shut_serial != p->drive_serial ||
 		    now >= v->shut_ns + AGAIN_NS))
 		shut_failed(v, v->info.reason);
-	else if (v->phase == PV_SHUT && v->parts &&
+	else if (v->phase == PV_SHUT && v->parts && v->owned &&
 		 v->shut_serial != p->drive_serial)
 		life_open(v, reopened, v);
 }
