@@ -27,6 +27,11 @@ const char *bdev_nbd_state_name(enum bdev_nbd_state state)
 	return name[state];
 }
 
+struct bdev_nbd *nbd_of(const struct bdev *bdev)
+{
+	return container_of(bdev, struct bdev_nbd, bdev);
+}
+
 enum bdev_nbd_state bdev_nbd_state(const struct bdev *bdev)
 {
 	return nbd_of(bdev)->state;

@@ -54,10 +54,7 @@ struct bdev_nbd {
 	char why[400];
 };
 
-static inline struct bdev_nbd *nbd_of(const struct bdev *bdev)
-{
-	return container_of(bdev, struct bdev_nbd, bdev);
-}
+struct bdev_nbd *nbd_of(const struct bdev *bdev);
 
 static inline struct reactor *nbd_reactor(const struct bdev_nbd *n)
 {
