@@ -297,19 +297,75 @@ int drive_component_delete(struct drive *drive, const char *id, struct err *err)
 	return drive->ops->delete (drive, id, err);
 }
 
-int drive_component_open(struct drive *drive, const char *id,
-			 struct bdev **bdev, struct err *err)
+static int component_opts(struct drive *drive, const char *id,
+			  struct bdev_file_opts *opts,
+			  struct drive_where *where, struct err *err)
 {
-	struct bdev_file_opts opts = { .name = drive->name };
-	char path[4096 + 128];
 	int rc;
 
 	if (!id_valid(id))
 		return err_set(err, -ENOENT, "%s has no component \"%.64s\"",
 			       drive->name, id);
-	rc = drive->ops->component(drive, id, &opts, path, sizeof(path), err);
+	*opts = (struct bdev_file_opts) { .name = drive->name,
+					  .path = where->path };
+	rc = drive->ops->component(drive, id, opts, where->path,
+				   sizeof(where->path), err);
+	where->off_bytes = opts->off_bytes;
+	where->size_bytes = opts->len_bytes;
+	where->device = opts->shared;
+	return rc;
+}
+
+int drive_component_open(struct drive *drive, const char *id,
+			 struct bdev **bdev, struct err *err)
+{
+	struct bdev_file_opts opts;
+	struct drive_where where;
+	const int rc = component_opts(drive, id, &opts, &where, err);
+
+	return rc ? rc : bdev_file_open(drive->reactor, &opts, bdev, err);
+}
+
+int drive_component_where(struct drive *drive, const char *id,
+			  struct drive_where *where, struct err *err)
+{
+	struct bdev_file_opts opts;
+	struct stat st;
+	int rc = component_opts(drive, id, &opts, where, err);
+
+	if (rc || where->device)
+		return rc;
+	if (stat(where->path, &st))
+		return err_set(err, -errno, "%s: %s", where->path,
+			       strerror(errno));
+	where->size_bytes = (uint64_t)st.st_size;
+	return 0;
+}
+
+int drive_where_peek(struct reactor *r, const struct drive_where *where,
+		     struct bdev **bdev, struct err *err)
+{
+	const struct bdev_file_opts opts = { .path = where->path,
+					     .off_bytes = where->off_bytes,
+					     .len_bytes = where->size_bytes,
+					     .read_only = true,
+					     .shared = true,
+					     .peek = true };
+
+	return bdev_file_open(r, &opts, bdev, err);
+}
+
+int drive_component_hold(struct drive *drive, const char *id,
+			 struct drive_where *where, int *fd, struct err *err)
+{
+	struct bdev_file_opts opts = { .name = drive->name,
+				       .path = where->path };
+	const int rc = drive_component_where(drive, id, where, err);
+
 	if (rc)
 		return rc;
-	opts.path = path;
-	return bdev_file_open(drive->reactor, &opts, bdev, err);
+	opts.shared = where->device;
+	opts.off_bytes = where->off_bytes;
+	opts.len_bytes = where->device ? where->size_bytes : 0;
+	return bdev_file_hold(&opts, fd, err);
 }

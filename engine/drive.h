@@ -90,4 +90,22 @@ int drive_component_delete(struct drive *drive, const char *id,
 int drive_component_open(struct drive *drive, const char *id,
 			 struct bdev **bdev, struct err *err);
 
+/* For others than this drive's reactor: where a component lies. */
+struct drive_where {
+	char path[4096 + 128]; /* a file, or the device */
+	uint64_t off_bytes, size_bytes;
+	bool device;
+};
+int drive_component_where(struct drive *drive, const char *id,
+			  struct drive_where *where, struct err *err);
+/* Reads it, whoever writes meanwhile. */
+int drive_where_peek(struct reactor *r, const struct drive_where *where,
+		     struct bdev **bdev, struct err *err);
+/*
+ * Opens it for another program: exclusively, as drive_component_open() does,
+ * as long as *fd, or a copy of it in any process, is open.
+ */
+int drive_component_hold(struct drive *drive, const char *id,
+			 struct drive_where *where, int *fd, struct err *err);
+
 #endif

@@ -18,6 +18,8 @@ struct bdev_file_opts {
 	uint64_t len_bytes;
 	bool buffered;
 	bool read_only;
+	bool peek;   /* with read_only and shared: no lock at all, others may
+			write meanwhile */
 	bool shared; /* lock the window alone, no O_EXCL: others may open other
 			windows of it */
 };
@@ -28,5 +30,11 @@ struct bdev_file_opts {
  */
 int bdev_file_open(struct reactor *r, const struct bdev_file_opts *opts,
 		   struct bdev **bdev, struct err *err);
+
+/*
+ * Takes it as bdev_file_open() does, for another program to use: it is taken
+ * as long as *fd, or a copy of it in any process, is open. Does not create.
+ */
+int bdev_file_hold(const struct bdev_file_opts *opts, int *fd, struct err *err);
 
 #endif

@@ -123,7 +123,7 @@ static int file_lock(const struct bdev_file *f,
 		.l_len = opts->shared ? (off_t)opts->len_bytes : 0,
 	};
 
-	if (!fcntl(f->fd, F_OFD_SETLK, &lock))
+	if (opts->peek || !fcntl(f->fd, F_OFD_SETLK, &lock))
 		return 0;
 	if (errno == EAGAIN || errno == EACCES)
 		return err_set(err, -EBUSY,
@@ -367,4 +367,18 @@ int file_open(struct bdev_file *f, struct reactor *r,
 		return rc;
 	path_choose(f, r);
 	return 0;
+}
+
+int bdev_file_hold(const struct bdev_file_opts *opts, int *fd, struct err *err)
+{
+	struct bdev_file f = { .fd = -1 };
+	int rc = file_take(&f, opts, err);
+
+	if (!rc)
+		rc = file_lock(&f, opts, err);
+	if (rc && f.fd >= 0)
+		close(f.fd);
+	if (!rc)
+		*fd = f.fd;
+	return rc;
 }
