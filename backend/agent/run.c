@@ -423,14 +423,18 @@ static int conductor_make(struct run *run, const json_t *request,
 	};
 	const json_t *from = json_object_get(request, "resume_from");
 	json_int_t phase = json_integer_value(from);
+	struct conductor_order order = {
+		.plan = json_object_get(request, "plan"),
+		.run = run->id,
+		.resume_from = (unsigned)phase,
+		.known = json_object_get(request, "known"),
+	};
 
 	if (from && !json_is_null(from) &&
 	    (!json_is_integer(from) || phase < 0 || phase > UINT16_MAX))
 		return err_set(err, -EINVAL,
 			       "run_start: \"resume_from\" must be a phase");
-	return conductor_new(json_object_get(request, "plan"), run->id,
-			     (unsigned)phase, json_object_get(request, "known"),
-			     &host, &run->conductor, err);
+	return conductor_new(&order, &host, &run->conductor, err);
 }
 
 static int series_suits(struct run *run, const json_t *series,
@@ -509,7 +513,7 @@ void run_start(struct run *run, const json_t *plan)
 
 void run_pause(struct run *run, bool pause)
 {
-	conductor_pause(run->conductor, pause);
+	conductor_pause(run->conductor, pause, 0);
 	run_settle(run);
 }
 

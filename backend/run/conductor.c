@@ -22,8 +22,6 @@
 #define WAIT_POLL_US 200000u
 #define PROGRESS_US 500000u
 
-static void conductor_advance(struct conductor *c);
-
 /* ---- ends -----------------------------------------------------------------
  */
 
@@ -69,6 +67,8 @@ void conductor_phase_end(struct conductor *c)
 		during_left(c);
 	if (c->phase_open)
 		conductor_emit_phase_end(c);
+	if (c->timed)
+		timed_phase_end(c);
 	c->step = STEP_NONE;
 	c->phase++;
 	conductor_advance(c);
@@ -122,6 +122,8 @@ static void begin_rest(struct conductor *c)
 	c->step = STEP_REST;
 	c->deadline_us =
 		conductor_now_us(c) + plan_us(conductor_phase(c), "length_us");
+	if (c->timed)
+		c->deadline_us = timed_rest_end(c);
 	conductor_wake_at(c, c->deadline_us);
 }
 
@@ -233,6 +235,9 @@ static void phase_begin(struct conductor *c)
 	c->outstanding = 0;
 	c->warm_us = c->job_len_us = 0;
 	c->acts = 0;
+	c->late_us = 0;
+	c->level = 0;
+	c->found = false;
 	c->status = "done";
 	for (i = 0; i < array_len(begins); i++)
 		if (conductor_phase_is(c, begins[i].kind))
@@ -241,7 +246,7 @@ static void phase_begin(struct conductor *c)
 	begins[i].begin(c);
 }
 
-static void conductor_advance(struct conductor *c)
+void conductor_advance(struct conductor *c)
 {
 	if (c->advancing)
 		return;
@@ -251,7 +256,7 @@ static void conductor_advance(struct conductor *c)
 			run_end(c);
 		else if (c->paused)
 			break;
-		else
+		else if (!c->timed || timed_ready(c))
 			phase_begin(c);
 	}
 	c->advancing = false;
@@ -261,7 +266,10 @@ void conductor_tick(struct conductor *c)
 {
 	if (c->paused && c->step != STEP_WAIT)
 		return;
-	if (c->step == STEP_JOB)
+	if (c->step == STEP_SLOT) {
+		c->step = STEP_NONE;
+		conductor_advance(c);
+	} else if (c->step == STEP_JOB)
 		conductor_job_tick(c);
 	else if (c->step == STEP_WAIT)
 		wait_tick(c);
@@ -282,7 +290,9 @@ void conductor_start(struct conductor *c)
 	json_object_set_new(body, "title",
 			    json_incref(json_object_get(c->plan, "title")));
 	json_object_set(body, "plan", c->plan);
-	if (c->resume_from)
+	if (c->joined)
+		json_object_set_new(body, "joined", json_integer(c->phase));
+	else if (c->resume_from)
 		json_object_set_new(body, "resumed_from",
 				    json_integer(c->resume_from));
 	conductor_emit(c, "run", body);
@@ -290,10 +300,12 @@ void conductor_start(struct conductor *c)
 	redo_next(c);
 }
 
-static void pause_end(struct conductor *c)
+static void pause_end(struct conductor *c, uint64_t held)
 {
-	uint64_t held = conductor_now_us(c) - c->paused_at_us;
-
+	if (!held)
+		held = conductor_now_us(c) - c->paused_at_us;
+	if (c->timed)
+		timed_held(c, held);
 	if (c->step == STEP_JOB) {
 		c->tainted_us = conductor_now_us(c) - c->job_at_us;
 		c->job_len_us += held;
@@ -310,14 +322,16 @@ static void pause_end(struct conductor *c)
  * A job and a rest are held where they are. What cannot be held (prefill, an
  * action, a wait) goes on to its end, and the next phase waits.
  */
-void conductor_pause(struct conductor *c, bool pause)
+void conductor_pause(struct conductor *c, bool pause, uint64_t held_us)
 {
 	if (conductor_over(c) || c->stopping || c->paused == pause)
 		return;
 	c->paused = pause;
-	conductor_emit_state(c, pause ? "paused" : "running");
+	conductor_emit_state(c, pause                     ? "paused"
+				: c->step == STEP_BARRIER ? "waiting"
+							  : "running");
 	if (!pause) {
-		pause_end(c);
+		pause_end(c, held_us);
 		conductor_advance(c);
 		return;
 	}
@@ -325,7 +339,7 @@ void conductor_pause(struct conductor *c, bool pause)
 	if (c->step == STEP_JOB) {
 		c->host.job_pause(c->host.arg, true);
 		conductor_wake_at(c, UINT64_MAX);
-	} else if (c->step == STEP_REST) {
+	} else if (c->step == STEP_REST || c->step == STEP_SLOT) {
 		conductor_wake_at(c, UINT64_MAX);
 	}
 }
@@ -338,6 +352,8 @@ void conductor_stop(struct conductor *c, const char *reason)
 	if (!c->failed && reason)
 		snprintf(c->reason, sizeof(c->reason), "%s", reason);
 	conductor_emit_state(c, "stopping");
+	if (c->step == STEP_BARRIER || c->step == STEP_SLOT)
+		c->step = STEP_NONE;
 	if (c->step == STEP_JOB)
 		conductor_job_end(c);
 	else if (c->step == STEP_ASKED && conductor_phase_is(c, "prefill"))
@@ -364,20 +380,29 @@ bool conductor_over(const struct conductor *c)
 
 static void known_fill(struct conductor *c, const json_t *known)
 {
-	const json_t *entry;
+	const json_t *entry, *series;
+	double all, share, depth;
 	char key[24];
 	size_t i;
 
 	for (i = 0; i < json_array_size(c->series); i++) {
 		snprintf(key, sizeof(key), "%zu", i);
+		series = json_array_get(c->series, i);
 		entry = json_object_get(known, key);
+		/* What the plan says is of all agents. */
+		all = (double)plan_vdisks(series);
+		share = entry ? 1 : (double)plan_owned(series, c->owned) / all;
 		if (!entry)
-			entry = json_array_get(c->series, i);
-		c->known[i].max_iops = plan_number(entry, "max_iops", NAN);
+			entry = series;
+		c->known[i].max_iops =
+			share * plan_number(entry, "max_iops", NAN);
+		depth = plan_number(entry, "outstanding", 32);
+		if (!(depth >= 1 && depth <= 4096))
+			depth = 32;
 		c->known[i].outstanding =
-			(unsigned)plan_number(entry, "outstanding", 32);
-		if (!c->known[i].outstanding || c->known[i].outstanding > 4096)
-			c->known[i].outstanding = 32;
+			entry == series
+				? plan_share(series, c->owned, (unsigned)depth)
+				: (unsigned)depth;
 	}
 }
 
@@ -388,7 +413,8 @@ static int known_check(const struct conductor *c, struct err *err)
 	bool found[256] = { false };
 	size_t i, series;
 
-	for (i = c->resume_from; i < c->phase_count; i++) {
+	/* Over nodes a phase whose maximum this agent lacks is left out. */
+	for (i = c->phase; !c->timed && i < c->phase_count; i++) {
 		phase = json_array_get(c->phases, i);
 		series = (size_t)plan_number(phase, "series", 0);
 		if (!strcmp(plan_kind(phase), "max"))
@@ -406,10 +432,11 @@ static int known_check(const struct conductor *c, struct err *err)
 	return 0;
 }
 
-int conductor_new(const json_t *plan, const char *run, unsigned resume_from,
-		  const json_t *known, const struct conductor_host *host,
+int conductor_new(const struct conductor_order *order,
+		  const struct conductor_host *host,
 		  struct conductor **conductor, struct err *err)
 {
+	const json_t *plan = order->plan;
 	struct conductor *c;
 	int r;
 
@@ -423,26 +450,33 @@ int conductor_new(const json_t *plan, const char *run, unsigned resume_from,
 	c->phases = json_object_get(plan, "phases");
 	c->series = json_object_get(plan, "series");
 	c->phase_count = (unsigned)json_array_size(c->phases);
-	c->resume_from = resume_from;
-	c->phase = resume_from;
+	c->resume_from = order->resume_from;
+	c->phase = order->resume_from;
 	c->host = *host;
 	c->state = "new";
 	c->status = "done";
-	c->run = strdup(run);
+	c->run = strdup(order->run);
 	c->known = calloc(json_array_size(c->series) + 1, sizeof(*c->known));
-	c->redo = plan_standing_acts(plan, resume_from);
 	r = -ENOMEM;
-	if (!c->run || !c->known || !c->redo) {
+	if (!c->run || !c->known) {
 		err_set(err, r, "out of memory for the run");
 		goto fail;
 	}
 	r = -EINVAL;
-	if (resume_from >= c->phase_count) {
+	if (c->resume_from >= c->phase_count) {
 		err_set(err, r, "cannot go on at phase %u: the plan has %u",
-			resume_from, c->phase_count);
+			c->resume_from, c->phase_count);
 		goto fail;
 	}
-	known_fill(c, known);
+	r = timed_init(c, order, err);
+	if (r)
+		goto fail;
+	c->redo = plan_standing_acts(plan, c->phase);
+	if (!c->redo) {
+		r = err_set(err, -ENOMEM, "out of memory for the run");
+		goto fail;
+	}
+	known_fill(c, order->known);
 	r = known_check(c, err);
 	if (r)
 		goto fail;

@@ -23,9 +23,12 @@ struct conductor_job {
 	const json_t *owned; /* an array of names; NULL: all */
 	double iops;         /* 0: closed loop */
 	bool poisson;
-	unsigned outstanding;
+	unsigned outstanding; /* over all of them, at least one each */
 	uint64_t seed;
 	uint64_t interval_us;
+	/* of now_us()'s clock: the first I/O, and where intervals begin; 0: as
+	 * soon as can be */
+	uint64_t start_us;
 };
 
 /* One interval of a running job, as the conductor needs it to decide; the host
@@ -59,22 +62,49 @@ struct conductor_host {
 	void (*act)(void *arg, const json_t *phase); /* fault, link, drive */
 	/* whether a `wait` is over: "healthy"... of a vDisk */
 	bool (*vdisk_is)(void *arg, const char *vdisk, const char *state);
+	/* what the clock that stamps events said, or will say, at a time of
+	 * now_us()'s; of timed plans alone */
+	int64_t (*stamp_us)(void *arg, uint64_t at_us);
+};
+
+/* What is to be run, by whom. All borrowed while conductor_new() runs. */
+struct conductor_order {
+	const json_t *plan;
+	const char *run;      /* its id */
+	unsigned resume_from; /* the first phase to run, 0 the start */
+	/* of the earlier attempt, {"0": {"max_iops":..,"outstanding":..}} by
+	 * series, or NULL; in a timed plan this agent's own */
+	const json_t *known;
+	/* who this agent is among the plan's nodes; needed where there are any
+	 */
+	const char *agent;
+	/* The others are under way: from `phase` on, which began at at_us of
+	 * now_us()'s clock (0: they are not), it falls in with them. */
+	unsigned join_phase;
+	uint64_t join_at_us;
 };
 
 /*
  * Checks the plan wholly (-EINVAL with the place: "phases[3].percent").
- * run: its id. resume_from: the first phase to run, 0 the start. known: of the
- * earlier attempt, {"0": {"max_iops":..,"outstanding":..}} by series, or NULL.
  */
-int conductor_new(const json_t *plan, const char *run, unsigned resume_from,
-		  const json_t *known, const struct conductor_host *host,
+int conductor_new(const struct conductor_order *order,
+		  const struct conductor_host *host,
 		  struct conductor **conductor, struct err *err);
 void conductor_free(struct conductor *c);
 /* Emits `run` and goes. */
 void conductor_start(struct conductor *c);
-void conductor_pause(struct conductor *c, bool pause);
+/* held_us: going on, how long all agents agree to have paused; 0: as long as
+ * it was. */
+void conductor_pause(struct conductor *c, bool pause, uint64_t held_us);
+/*
+ * Of a timed plan: all meet before this phase, which begins at at_us of
+ * now_us()'s clock. Said of a phase that has begun it moves those that follow
+ * in the stretch: clocks drift. What is late falls in with the others.
+ */
+void conductor_go(struct conductor *c, unsigned phase, uint64_t at_us);
 void conductor_stop(struct conductor *c, const char *reason);
-/* running, paused, stopping, done, failed, stopped */
+/* running, waiting (for conductor_go()), paused, stopping, done, failed,
+ * stopped */
 const char *conductor_state(const struct conductor *c);
 bool conductor_over(const struct conductor *c);
 

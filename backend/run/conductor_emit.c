@@ -96,6 +96,8 @@ void conductor_emit_phase(struct conductor *c)
 			    json_integer((json_int_t)c->warm_us));
 	json_object_set_new(body, "length_us",
 			    json_integer((json_int_t)phase_length_us(c)));
+	if (c->timed)
+		timed_stamp(c, body);
 	c->phase_at_us = conductor_now_us(c);
 	c->phase_open = true;
 	conductor_emit(c, "phase", body);
@@ -110,10 +112,13 @@ void conductor_emit_phase_end(struct conductor *c)
 	if (c->reason[0])
 		json_object_set_new(body, "reason", json_string(c->reason));
 	if (conductor_phase_is(c, "max") && !strcmp(c->status, "done")) {
+		const struct conductor_known *known =
+			&c->known[conductor_series(c)];
+
 		json_object_set_new(body, "max_iops",
-				    json_real(c->search.kept_iops));
+				    json_real(known->max_iops));
 		json_object_set_new(body, "outstanding",
-				    json_integer(c->search.kept));
+				    json_integer(known->outstanding));
 	}
 	c->phase_open = false;
 	conductor_emit(c, "phase_end", body);

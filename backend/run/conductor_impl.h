@@ -57,6 +57,8 @@ double early_ci(const struct early *e);
  */
 enum conductor_step {
 	STEP_NONE,     /* between phases */
+	STEP_BARRIER,  /* timed: until conductor_go() */
+	STEP_SLOT,     /* timed: the next phase's time has not come */
 	STEP_STARTING, /* job_start was asked */
 	STEP_JOB,      /* a job runs */
 	STEP_ENDING,   /* job_stop was asked */
@@ -68,13 +70,14 @@ enum conductor_step {
 };
 
 struct conductor_known {
-	double max_iops; /* NAN unknown */
+	double max_iops; /* of this agent's share; NAN unknown */
 	unsigned outstanding;
 };
 
 struct conductor {
 	json_t *plan;
 	const json_t *phases, *series;
+	const json_t *owned; /* vDisks of this agent; NULL: all */
 	char *run;
 	struct conductor_host host;
 	struct conductor_known *known; /* by series */
@@ -82,13 +85,14 @@ struct conductor {
 	const char *state;
 	char reason[256]; /* why it stops or failed */
 	bool advancing, paused, stopping, failed;
+	bool silent; /* another node writes the notes */
 
 	/* the phase */
 	enum conductor_step step;
 	bool phase_open; /* its `phase` event is out */
 	uint64_t phase_at_us, deadline_us, paused_at_us, progress_at_us;
-	uint64_t warm_us; /* whole intervals */
-	unsigned outstanding;
+	uint64_t warm_us;     /* whole intervals */
+	unsigned outstanding; /* of this agent */
 	double asked_iops;
 	const char *status; /* what phase_end will say */
 
@@ -101,6 +105,19 @@ struct conductor {
 	struct early early;
 	size_t during; /* next of the phase's `during` */
 	unsigned acts; /* asked during the job, not done */
+
+	/* timed plans; times of the host's clock */
+	bool timed, joined;
+	int passed;            /* the newest barrier's phase; -1 none */
+	int go_phase;          /* of a conductor_go() before its barrier */
+	uint64_t go_at_us;     /* the newest that was asked for */
+	uint64_t slot_at_us;   /* when the phase is to begin */
+	int64_t shift_us;      /* of slots to come */
+	uint64_t slot_held_us; /* how long this one was paused */
+	unsigned level;        /* of a search */
+	bool found;            /* ... its depth; it is held */
+	uint64_t late_us;      /* how much behind the job began */
+	struct plan_load load; /* of the phase */
 
 	json_t *redo; /* phases to act again; NULL */
 	size_t redo_next;
@@ -124,7 +141,29 @@ void conductor_emit_phase_end(struct conductor *c);
 void conductor_phase_end(struct conductor *c);
 void conductor_fail(struct conductor *c, const char *fmt, ...) ID_PRINTF(2, 3);
 
+/* conductor.c */
+void conductor_advance(struct conductor *c);
+
+/* conductor_timed.c */
+int timed_init(struct conductor *c, const struct conductor_order *order,
+	       struct err *err);
+/* False: the phase is not to begin (now): the step, or the phase, is another.
+ */
+bool timed_ready(struct conductor *c);
+void timed_phase_end(struct conductor *c);
+/* Before what follows is to be made ready. */
+uint64_t timed_rest_end(const struct conductor *c);
+void timed_held(struct conductor *c, uint64_t held_us);
+/* When the job at hand is to begin; 0 at once. False: its time is over. */
+bool timed_job(struct conductor *c, uint64_t *start_us);
+/* A level of a search is over. */
+void timed_level_end(struct conductor *c);
+void timed_stamp(const struct conductor *c, json_t *phase_body);
+
 /* conductor_job.c */
+void conductor_job_start(struct conductor *c);
+unsigned conductor_share(const struct conductor *c, unsigned outstanding);
+void conductor_max_found(struct conductor *c, double iops);
 void conductor_begin_max(struct conductor *c);
 void conductor_begin_point(struct conductor *c);
 void conductor_begin_ramp(struct conductor *c);

@@ -21,7 +21,25 @@ void conductor_job_end(struct conductor *c)
 	c->host.job_stop(c->host.arg);
 }
 
-static void job_start(struct conductor *c)
+/* This agent's part of what is in flight in all. */
+unsigned conductor_share(const struct conductor *c, unsigned outstanding)
+{
+	return plan_share(json_array_get(c->series, conductor_series(c)),
+			  c->owned, outstanding);
+}
+
+/* Its time is over before it began: what was in flight took that long. */
+static void job_too_late(struct conductor *c)
+{
+	c->status = "late";
+	if (!c->phase_open)
+		conductor_emit_phase(c);
+	conductor_emit_log(c, "the phase's time was over before the load "
+			      "before it had ended: it is left out");
+	conductor_phase_end(c);
+}
+
+void conductor_job_start(struct conductor *c)
 {
 	const json_t *phase = conductor_phase(c);
 	const json_t *series = json_array_get(c->series, conductor_series(c));
@@ -30,6 +48,7 @@ static void job_start(struct conductor *c)
 	struct conductor_job job = {
 		.series = series,
 		.workload = json_object_get(series, "workload"),
+		.owned = c->owned,
 		.iops = isnan(c->asked_iops) ? 0.0 : c->asked_iops,
 		.poisson = !schedule || !strcmp(schedule, "poisson"),
 		.outstanding = c->outstanding,
@@ -37,6 +56,10 @@ static void job_start(struct conductor *c)
 		.interval_us = c->interval_us,
 	};
 
+	if (c->timed && !timed_job(c, &job.start_us)) {
+		job_too_late(c);
+		return;
+	}
 	c->step = STEP_STARTING;
 	c->tainted_us = 0;
 	c->held_us = 0;
@@ -45,12 +68,10 @@ static void job_start(struct conductor *c)
 
 static void job_times(struct conductor *c)
 {
-	struct plan_load load;
-
-	plan_load(c->plan, conductor_phase(c), &load);
-	c->interval_us = load.interval_us;
-	c->warm_us = load.warm_us;
-	c->job_len_us = load.warm_us + load.len_us;
+	plan_load(c->plan, conductor_phase(c), &c->load);
+	c->interval_us = c->load.interval_us;
+	c->warm_us = c->load.warm_us;
+	c->job_len_us = c->load.warm_us + c->load.len_us;
 }
 
 void conductor_begin_max(struct conductor *c)
@@ -66,8 +87,8 @@ void conductor_begin_max(struct conductor *c)
 			(unsigned)plan_number(phase, "outstanding_max", 256),
 			plan_number(phase, "gain", 0.03));
 	job_times(c);
-	c->outstanding = c->search.outstanding;
-	job_start(c);
+	c->outstanding = conductor_share(c, c->search.outstanding);
+	conductor_job_start(c);
 }
 
 static void begin_job(struct conductor *c)
@@ -75,7 +96,7 @@ static void begin_job(struct conductor *c)
 	job_times(c);
 	c->during = 0;
 	early_reset(&c->early);
-	job_start(c);
+	conductor_job_start(c);
 }
 
 void conductor_begin_point(struct conductor *c)
@@ -92,15 +113,17 @@ void conductor_begin_point(struct conductor *c)
 	}
 	c->asked_iops =
 		known->max_iops * plan_number(phase, "percent", 100) / 100.0;
-	c->outstanding =
-		(unsigned)plan_number(phase, "outstanding", known->outstanding);
+	c->outstanding = known->outstanding;
+	if (json_object_get(phase, "outstanding"))
+		c->outstanding = conductor_share(
+			c, (unsigned)plan_number(phase, "outstanding", 1));
 	begin_job(c);
 }
 
 void conductor_begin_ramp(struct conductor *c)
 {
-	c->outstanding =
-		(unsigned)plan_number(conductor_phase(c), "outstanding", 1);
+	c->outstanding = conductor_share(
+		c, (unsigned)plan_number(conductor_phase(c), "outstanding", 1));
 	begin_job(c);
 }
 
@@ -111,7 +134,9 @@ void conductor_job_wake(struct conductor *c)
 		json_object_get(conductor_phase(c), "during"), c->during);
 	uint64_t at = c->job_at_us + c->job_len_us, due;
 
-	if (act && !conductor_phase_is(c, "max")) {
+	if (!c->phase_open)
+		at = c->job_at_us + c->late_us;
+	else if (act && !conductor_phase_is(c, "max")) {
 		due = c->job_at_us + c->held_us + plan_us(act, "at_us");
 		if (due < at)
 			at = due;
@@ -123,6 +148,8 @@ void conductor_act(struct conductor *c, const json_t *act)
 {
 	json_t *body;
 
+	if (c->silent && !strcmp(plan_kind(act), "note"))
+		return;
 	if (strcmp(plan_kind(act), "note") != 0) {
 		c->acts++;
 		c->host.act(c->host.arg, act);
@@ -136,8 +163,16 @@ void conductor_act(struct conductor *c, const json_t *act)
 void conductor_job_tick(struct conductor *c)
 {
 	const json_t *during = json_object_get(conductor_phase(c), "during");
-	uint64_t at = conductor_now_us(c) - c->job_at_us;
+	uint64_t now = conductor_now_us(c), at;
 	const json_t *act;
+
+	if (!c->phase_open && now < c->job_at_us + c->late_us) {
+		conductor_job_wake(c);
+		return;
+	}
+	if (!c->phase_open)
+		conductor_emit_phase(c);
+	at = now > c->job_at_us ? now - c->job_at_us : 0;
 
 	while (!conductor_phase_is(c, "max") && c->step == STEP_JOB &&
 	       (act = json_array_get(during, c->during)) &&
@@ -157,19 +192,30 @@ void conductor_job_began(struct conductor *c)
 {
 	if (c->step != STEP_STARTING)
 		return;
-	if (!c->phase_open)
+	/* Timed, it is made ready before its time and says so at it. */
+	if (!c->phase_open && !c->timed)
 		conductor_emit_phase(c);
-	c->job_at_us = conductor_now_us(c);
+	if (!c->timed)
+		c->job_at_us = conductor_now_us(c);
 	c->step = STEP_JOB;
 	if (c->stopping || c->failed) {
 		conductor_job_end(c);
 	} else if (c->paused) {
-		c->paused_at_us = c->job_at_us;
+		c->paused_at_us = conductor_now_us(c);
 		c->host.job_pause(c->host.arg, true);
 		conductor_wake_at(c, UINT64_MAX);
 	} else {
 		conductor_job_wake(c);
 	}
+}
+
+void conductor_max_found(struct conductor *c, double iops)
+{
+	struct conductor_known *known = &c->known[conductor_series(c)];
+
+	known->max_iops = iops;
+	known->outstanding = conductor_share(c, c->search.kept);
+	conductor_phase_end(c);
 }
 
 static void max_level_end(struct conductor *c)
@@ -179,6 +225,10 @@ static void max_level_end(struct conductor *c)
 	char text[160], count[32];
 	double iops;
 
+	if (c->found) {
+		timed_level_end(c);
+		return;
+	}
 	verdict = max_search_level(&c->search, &iops);
 	if (verdict == MAX_NOTHING) {
 		conductor_fail(c, "no I/O was completed while the maximum was "
@@ -190,14 +240,15 @@ static void max_level_end(struct conductor *c)
 		 units_count_text(iops, count, sizeof(count)), depth,
 		 c->search.bound ? ", bound by the generator" : "");
 	conductor_emit_log(c, text);
-	if (verdict == MAX_FOUND) {
-		c->known[conductor_series(c)].max_iops = c->search.kept_iops;
-		c->known[conductor_series(c)].outstanding = c->search.kept;
-		conductor_phase_end(c);
-		return;
+	c->found = verdict == MAX_FOUND;
+	if (c->timed) {
+		timed_level_end(c);
+	} else if (c->found) {
+		conductor_max_found(c, c->search.kept_iops);
+	} else {
+		c->outstanding = conductor_share(c, c->search.outstanding);
+		conductor_job_start(c);
 	}
-	c->outstanding = c->search.outstanding;
-	job_start(c);
 }
 
 void conductor_job_ended(struct conductor *c, int result, const char *reason)
@@ -231,6 +282,7 @@ void conductor_job_ended(struct conductor *c, int result, const char *reason)
  */
 static bool is_warm(const struct conductor *c, uint64_t from_us)
 {
+	from_us += c->late_us;
 	return c->paused || c->step != STEP_JOB || from_us < c->warm_us ||
 	       from_us < c->tainted_us || from_us >= c->job_len_us;
 }
@@ -251,7 +303,8 @@ static void sample_early(struct conductor *c, const struct conductor_sample *s)
 	double iops = (double)s->ops * 1e6 / (double)s->len_us;
 
 	early_add(&c->early, iops, s->mean_us);
-	if (want <= 0.0 || !(early_ci(&c->early) < want))
+	/* The others of a timed plan go on to its end, too. */
+	if (c->timed || want <= 0.0 || !(early_ci(&c->early) < want))
 		return;
 	/* What is to happen during a point is not to be missed. */
 	if (json_array_get(json_object_get(conductor_phase(c), "during"),
@@ -279,10 +332,12 @@ void conductor_stamp(const struct conductor *c, json_t *body)
 {
 	uint64_t from = plan_us(body, "from_us"), shift;
 	bool warm = conductor_phase_is(c, "max") || is_warm(c, from);
+	uint64_t since = c->timed ? c->slot_at_us : c->phase_at_us;
 
-	shift = c->job_at_us > c->phase_at_us ? c->job_at_us - c->phase_at_us
-					      : 0;
-	if (conductor_phase_is(c, "max"))
+	shift = c->job_at_us > since ? c->job_at_us - since : 0;
+	if (c->timed)
+		shift += c->late_us;
+	if (c->timed || conductor_phase_is(c, "max"))
 		json_object_set_new(body, "from_us",
 				    json_integer((json_int_t)(from + shift)));
 	json_object_set_new(body, "run", json_string(c->run));

@@ -264,6 +264,7 @@ static void lab_open(struct lab *lab, const char *phases, unsigned from,
 {
 	struct conductor_host host = lab_host;
 	json_t *plan = plan_with(phases), *k = NULL;
+	struct conductor_order order;
 	struct err err = { 0 };
 
 	memset(lab, 0, sizeof(*lab));
@@ -273,7 +274,10 @@ static void lab_open(struct lab *lab, const char *phases, unsigned from,
 	host.arg = lab;
 	if (known)
 		k = json_loads(known, 0, NULL);
-	if (conductor_new(plan, "r1", from, k, &host, &lab->c, &err))
+	order = (struct conductor_order) {
+		.plan = plan, .run = "r1", .resume_from = from, .known = k
+	};
+	if (conductor_new(&order, &host, &lab->c, &err))
 		fail_msg("%s", err.text);
 	json_decref(plan);
 	json_decref(k);
@@ -461,7 +465,7 @@ static void test_pause(void **state)
 		      "point") != 0)
 		lab_turn(&lab);
 	lab_run(&lab, 1.0);
-	conductor_pause(lab.c, true);
+	conductor_pause(lab.c, true, 0);
 	assert_string_equal(conductor_state(lab.c), "paused");
 	assert_true(lab.paused);
 	body = json_pack("{s:i,s:i}", "from_us", 1000000, "len_us", 200000);
@@ -469,7 +473,7 @@ static void test_pause(void **state)
 	assert_true(json_is_true(json_object_get(body, "warm")));
 	lab_run(&lab, 30.0);
 	assert_false(conductor_over(lab.c));
-	conductor_pause(lab.c, false);
+	conductor_pause(lab.c, false, 0);
 	conductor_stamp(lab.c, body);
 	assert_true(json_is_true(json_object_get(body, "warm")));
 	json_object_set_new(body, "from_us", json_integer(31200000));
@@ -557,9 +561,9 @@ static void test_pause_acts(void **state)
 		 "'at_us':1000000,'text':'drive n2:d1 offline'}]}",
 		 0, NULL);
 	lab_run(&lab, 0.5);
-	conductor_pause(lab.c, true);
+	conductor_pause(lab.c, true, 0);
 	lab_run(&lab, 10.0);
-	conductor_pause(lab.c, false);
+	conductor_pause(lab.c, false, 0);
 	lab_run(&lab, 0.3);
 	assert_string_equal(lab.acted, "");
 	lab_run(&lab, 0.4);
@@ -635,7 +639,7 @@ static void test_stop_paused(void **state)
 	(void)state;
 	lab_open(&lab, MAX0 "," POINT("50"), 0, NULL);
 	lab_run(&lab, 0.5);
-	conductor_pause(lab.c, true);
+	conductor_pause(lab.c, true, 0);
 	conductor_stop(lab.c, "asked");
 	lab_run(&lab, 1.0);
 	assert_string_equal(conductor_state(lab.c), "stopped");
@@ -724,16 +728,18 @@ static void test_resume(void **state)
 static void test_resume_unknown(void **state)
 {
 	json_t *plan = plan_with(MAX0 "," POINT("50"));
+	struct conductor_order order = { .plan = plan,
+					 .run = "r",
+					 .resume_from = 1 };
 	struct conductor_host host = lab_host;
 	struct conductor *c = NULL;
 	struct err err;
 
 	(void)state;
-	assert_int_equal(conductor_new(plan, "r", 1, NULL, &host, &c, &err),
-			 -EINVAL);
+	assert_int_equal(conductor_new(&order, &host, &c, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "maximum"));
-	assert_int_equal(conductor_new(plan, "r", 2, NULL, &host, &c, &err),
-			 -EINVAL);
+	order.resume_from = 2;
+	assert_int_equal(conductor_new(&order, &host, &c, &err), -EINVAL);
 	json_decref(plan);
 }
 
