@@ -67,5 +67,8 @@ int event_hist_decode(const json_t *j, struct hist *h, struct err *err);
 
 /* Wall clock, microseconds since the Unix epoch. */
 int64_t event_now_us(void);
+/* Another one, for tests: so far ahead, and gaining so much from now on. Before
+ * there are threads. */
+void event_clock_set(int64_t ahead_us, double gain_ppm);
 
 #endif

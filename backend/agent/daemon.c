@@ -250,6 +250,7 @@ static int engine_start(struct daemon *d, struct err *err)
 		.name = "engine",
 	};
 	const struct work_opts wopts = {
+		.agent = d->opts->name,
 		.dirfd = d->place.dirfd,
 		.event = on_event,
 		.answer = on_answer,
@@ -427,6 +428,26 @@ static void daemon_fini(struct daemon *d)
 	free(d->session);
 }
 
+/* "lab.n2:3600000000:100 lab.n3:-5000000:0": by agent, how far ahead its clock
+ * is, in microseconds, and how much it gains, in parts of a million. */
+static void clock_take(const char *name)
+{
+	const char *all = getenv("IODECK_CLOCK"), *at = all;
+	const size_t len = strlen(name);
+	char *end;
+
+	while (at && (at = strstr(at, name))) {
+		if ((at == all || at[-1] == ' ') && at[len] == ':') {
+			const long long ahead = strtoll(at + len + 1, &end, 10);
+
+			event_clock_set(
+				ahead, *end == ':' ? strtod(end + 1, NULL) : 0);
+			return;
+		}
+		at += len;
+	}
+}
+
 int daemon_run(const struct daemon_opts *opts, struct err *err)
 {
 	struct daemon d = {
@@ -438,8 +459,10 @@ int daemon_run(const struct daemon_opts *opts, struct err *err)
 		.lease.fn = lease_over,
 		.tick.fn = on_tick,
 	};
-	int rc = daemon_start(&d, err);
+	int rc;
 
+	clock_take(opts->name);
+	rc = daemon_start(&d, err);
 	opts->ready(rc, err, opts->arg);
 	if (!rc) {
 		daemon_lease_update(&d);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/event.h"
+
 void peer_init(struct peer *p, const struct peer_host *host)
 {
 	*p = (struct peer) { .host = host };
@@ -145,6 +147,13 @@ static void on_ack(struct peer *p, const json_t *request)
 		p->host->ack(p, json_integer_value(i), json_integer_value(n));
 }
 
+/* The clock that stamps events: who asks knows how far it is off. */
+static json_t *ping_reply(void)
+{
+	return json_pack("{s:b, s:I}", "ok", 1, "t_us",
+			 (json_int_t)event_now_us());
+}
+
 /* True: the request was given away, with its only reference, as it may cross
  * to another thread. */
 static bool on_request(struct peer *p, const char *what, int64_t id,
@@ -152,7 +161,7 @@ static bool on_request(struct peer *p, const char *what, int64_t id,
 {
 	if (!strcmp(what, "ping")) {
 		p->asked++;
-		peer_answer(p, id, peer_ok());
+		peer_answer(p, id, ping_reply());
 	} else if (!strcmp(what, "attach")) {
 		on_attach(p, id, request);
 	} else if (p->state == PEER_NEW) {

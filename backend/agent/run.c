@@ -263,7 +263,8 @@ static int job_begin(struct run *run, const struct conductor_job *job,
 		return rc;
 	run->targets = opts.targets;
 	run->open_loop = job->iops > 0.0;
-	run->job_ns = reactor_now(run->reactor);
+	run->job_ns = job->start_us ? job->start_us * USEC_NS
+				    : reactor_now(run->reactor);
 	opts.start_ns = run->job_ns;
 	return load_start(run->reactor, &opts, &run->load, err);
 }
@@ -383,6 +384,25 @@ static void host_act(void *arg, const json_t *phase)
 	back(run, BACK_STEP, rc, err.text);
 }
 
+/* The clocks of events and of the engine at one moment. */
+static int64_t clocks_apart_us(const struct run *run)
+{
+	return event_now_us() - (int64_t)(reactor_now(run->reactor) / USEC_NS);
+}
+
+static int64_t host_stamp_us(void *arg, uint64_t at_us)
+{
+	return (int64_t)at_us + clocks_apart_us(arg);
+}
+
+/* The engine's time of one of the agent's clock; 1 at least: 0 is none. */
+static uint64_t engine_us(const struct run *run, const json_t *t_us)
+{
+	int64_t at = json_integer_value(t_us) - clocks_apart_us(run);
+
+	return at > 1 ? (uint64_t)at : 1;
+}
+
 static bool host_vdisk_is(void *arg, const char *vdisk, const char *state)
 {
 	struct run *run = arg;
@@ -405,6 +425,36 @@ static int id_take(struct run *run, const json_t *request, struct err *err)
 	return 0;
 }
 
+/* A phase of the plan, or absent: 0. */
+static int phase_take(const json_t *request, const char *name, unsigned *phase,
+		      struct err *err)
+{
+	const json_t *j = json_object_get(request, name);
+
+	*phase = 0;
+	if (!j || json_is_null(j))
+		return 0;
+	if (!json_is_integer(j) || json_integer_value(j) < 0 ||
+	    json_integer_value(j) > UINT16_MAX)
+		return err_set(err, -EINVAL, "\"%s\" must be a phase", name);
+	*phase = (unsigned)json_integer_value(j);
+	return 0;
+}
+
+static int join_take(const struct run *run, const json_t *join,
+		     struct conductor_order *order, struct err *err)
+{
+	const json_t *at = json_object_get(join, "at_us");
+
+	if (!join || json_is_null(join))
+		return 0;
+	if (!json_is_integer(at))
+		return err_set(err, -EINVAL,
+			       "run_start: \"join\" has a phase and at_us");
+	order->join_at_us = engine_us(run, at);
+	return phase_take(join, "phase", &order->join_phase, err);
+}
+
 static int conductor_make(struct run *run, const json_t *request,
 			  struct err *err)
 {
@@ -420,21 +470,20 @@ static int conductor_make(struct run *run, const json_t *request,
 		.prefill_stop = host_prefill_stop,
 		.act = host_act,
 		.vdisk_is = host_vdisk_is,
+		.stamp_us = host_stamp_us,
 	};
-	const json_t *from = json_object_get(request, "resume_from");
-	json_int_t phase = json_integer_value(from);
 	struct conductor_order order = {
 		.plan = json_object_get(request, "plan"),
 		.run = run->id,
-		.resume_from = (unsigned)phase,
 		.known = json_object_get(request, "known"),
+		.agent = run->work->opts.agent,
 	};
+	int rc = phase_take(request, "resume_from", &order.resume_from, err);
 
-	if (from && !json_is_null(from) &&
-	    (!json_is_integer(from) || phase < 0 || phase > UINT16_MAX))
-		return err_set(err, -EINVAL,
-			       "run_start: \"resume_from\" must be a phase");
-	return conductor_new(&order, &host, &run->conductor, err);
+	if (!rc)
+		rc = join_take(run, json_object_get(request, "join"), &order,
+			       err);
+	return rc ? rc : conductor_new(&order, &host, &run->conductor, err);
 }
 
 static int series_suits(struct run *run, const json_t *series,
@@ -511,10 +560,36 @@ void run_start(struct run *run, const json_t *plan)
 	run_settle(run);
 }
 
-void run_pause(struct run *run, bool pause)
+void run_pause(struct run *run, const json_t *request)
 {
-	conductor_pause(run->conductor, pause, 0);
+	json_int_t held =
+		json_integer_value(json_object_get(request, "held_us"));
+
+	conductor_pause(run->conductor,
+			!json_is_false(json_object_get(request, "pause")),
+			held > 0 ? (uint64_t)held : 0);
 	run_settle(run);
+}
+
+int run_go(struct run *run, const json_t *request, struct err *err)
+{
+	const char *id = json_string_value(json_object_get(request, "run"));
+	const json_t *at = json_object_get(request, "at_us");
+	unsigned phase;
+	int rc;
+
+	if (!id || strcmp(id, run->id) != 0)
+		return err_set(err, -ESRCH, "run_go: run %s is going on here",
+			       run->id);
+	if (!json_is_integer(at))
+		return err_set(err, -EINVAL,
+			       "run_go: \"at_us\" must be a time");
+	rc = phase_take(request, "phase", &phase, err);
+	if (rc)
+		return rc;
+	conductor_go(run->conductor, phase, engine_us(run, at));
+	run_settle(run);
+	return 0;
 }
 
 void run_stop(struct run *run, const char *reason)

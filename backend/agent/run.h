@@ -15,13 +15,16 @@
 struct run;
 struct work;
 
-/* request: run_start's plan, run, resume_from, known. Checks all; starts
+/* request: run_start's plan, run, resume_from, known, join. Checks all; starts
  * nothing. -EINVAL with the place in the plan. */
 int run_new(struct work *work, const json_t *request, struct run **run,
 	    struct err *err);
 /* work_run_over() follows once, when nothing is in flight any more. */
 void run_start(struct run *run, const json_t *plan);
-void run_pause(struct run *run, bool pause);
+/* pause, held_us */
+void run_pause(struct run *run, const json_t *request);
+/* run, phase, at_us: of this agent's clock, see conductor_go() */
+int run_go(struct run *run, const json_t *request, struct err *err);
 void run_stop(struct run *run, const char *reason);
 const char *run_id(const struct run *run);
 void run_free(struct run *run);

@@ -225,6 +225,19 @@ static void do_run_start(struct work *w, const json_t *request,
 	}
 }
 
+static void do_run_go(struct work *w, const json_t *request,
+		      struct reply *reply)
+{
+	struct err err = { 0 };
+
+	if (!w->run)
+		reply_fail(reply, -ESRCH, "there is no run to go on");
+	else if (run_go(w->run, request, &err))
+		reply_err(reply, &err);
+	else
+		reply_ok(reply);
+}
+
 static void do_run_pause(struct work *w, const json_t *request,
 			 struct reply *reply)
 {
@@ -232,7 +245,7 @@ static void do_run_pause(struct work *w, const json_t *request,
 		reply_fail(reply, -ESRCH, "there is no run to pause");
 		return;
 	}
-	run_pause(w->run, !json_is_false(json_object_get(request, "pause")));
+	run_pause(w->run, request);
 	reply_ok(reply);
 }
 
@@ -269,6 +282,7 @@ static const struct {
 	{ "cluster_open", do_cluster_open },
 	{ "cluster_close", do_cluster_close },
 	{ "run_start", do_run_start },
+	{ "run_go", do_run_go },
 	{ "run_pause", do_run_pause },
 	{ "run_stop", do_run_stop },
 };

@@ -19,7 +19,8 @@ struct work;
 
 struct work_opts {
 	struct reactor *engine, *control;
-	int dirfd; /* where the cluster's policies are remembered */
+	const char *agent; /* its name; the caller's, for as long as it lives */
+	int dirfd;         /* where the cluster's policies are remembered */
 	/* All run on control's thread; body and reply are given away. */
 	void (*event)(const char *e, int64_t t_us, json_t *body, void *arg);
 	void (*answer)(uint64_t peer, int64_t id, json_t *reply, void *arg);

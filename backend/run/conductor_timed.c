@@ -51,9 +51,9 @@ static bool takes_part(const struct conductor *c)
 	const json_t *phase = conductor_phase(c);
 
 	if (is_load(c))
-		return plan_owned(json_array_get(c->series,
-						 conductor_series(c)),
-				  c->owned) > 0;
+		return plan_owned(
+			       json_array_get(c->series, conductor_series(c)),
+			       c->owned) > 0;
 	if (json_object_get(phase, "vdisk"))
 		return plan_owns(c->owned, json_string_value(json_object_get(
 						   phase, "vdisk")));
@@ -98,8 +98,8 @@ int timed_init(struct conductor *c, const struct conductor_order *order,
 	if (!plan_nodes(c->plan))
 		return 0;
 	if (at < 0)
-		return err_set(err, -EINVAL,
-			       "plan: nodes: %s is none of them", agent);
+		return err_set(err, -EINVAL, "plan: nodes: %s is none of them",
+			       agent);
 	c->owned = json_object_get(plan_node(c->plan, (size_t)at), "vdisks");
 	c->silent = at > 0;
 	if (!c->timed || !order->join_at_us)
@@ -277,8 +277,7 @@ void timed_level_end(struct conductor *c)
 void timed_stamp(const struct conductor *c, json_t *body)
 {
 	if (slot_known(c) && c->host.stamp_us)
-		json_object_set_new(
-			body, "asked_t_us",
-			json_integer((json_int_t)c->host.stamp_us(
-				c->host.arg, c->slot_at_us)));
+		json_object_set_new(body, "asked_t_us",
+				    json_integer((json_int_t)c->host.stamp_us(
+					    c->host.arg, c->slot_at_us)));
 }

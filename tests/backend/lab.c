@@ -42,6 +42,7 @@ void lab_open(struct lab *lab)
 
 	strcpy(lab->dir, "/tmp/iodeck-lab-XXXXXX");
 	assert_non_null(mkdtemp(lab->dir));
+	strcpy(lab->name, "t");
 	snprintf(lab->state, sizeof(lab->state), "%s/state", lab->dir);
 	snprintf(lab->program, sizeof(lab->program), "%s/iodeck-agent",
 		 bin ? bin : "build/dev/bin");
@@ -53,7 +54,7 @@ pid_t lab_pid(const struct lab *lab)
 	int fd;
 	pid_t pid;
 
-	snprintf(path, sizeof(path), "%s/t/lock", lab->state);
+	snprintf(path, sizeof(path), "%s/%s/lock", lab->state, lab->name);
 	fd = open(path, O_RDONLY);
 	if (fd < 0)
 		return 0;
@@ -82,7 +83,7 @@ static void log_check(const struct lab *lab)
 	bool bad = false;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/t/log", lab->state);
+	snprintf(path, sizeof(path), "%s/%s/log", lab->state, lab->name);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		bad = bad || strstr(line, "Sanitizer") ||
@@ -139,8 +140,8 @@ pid_t lab_daemon(struct lab *lab, const char *options)
 	char command[512];
 
 	snprintf(command, sizeof(command),
-		 "'%s' daemon --name t --state-dir '%s' %s", lab->program,
-		 lab->state, options);
+		 "'%s' daemon --name %s --state-dir '%s' %s", lab->program,
+		 lab->name, lab->state, options);
 	assert_int_equal(system(command), 0);
 	return lab_pid(lab);
 }
@@ -268,7 +269,7 @@ static bool is_settled(struct hears *h)
 void hears_open(struct hears *h, struct lab *lab, const struct hears_opts *opts)
 {
 	const struct link_conn_opts lopts = {
-		.agent = "t",
+		.agent = lab->name,
 		.program = opts->program ? opts->program : lab->program,
 		.state_dir = lab->state,
 		.watch = opts->watch,

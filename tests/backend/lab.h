@@ -18,6 +18,7 @@ struct hears;
 struct lab {
 	char dir[64], state[80];
 	char program[256];
+	char name[32]; /* of the agent; "t" unless set before it is started */
 };
 void lab_open(struct lab *lab);
 /* Ends the daemon if it lives and removes the directory. */

@@ -52,7 +52,7 @@ struct lab {
 	uint64_t now_us; /* true */
 	struct node node[NODES];
 	json_t *plan;
-	bool keep; /* keeps barriers */
+	bool keep;     /* keeps barriers */
 	unsigned gone; /* barriers passed */
 	uint64_t go_true_us;
 };
@@ -166,8 +166,8 @@ static void node_sample(struct node *n, uint64_t to_us)
 	conductor_stamp(n->c, body);
 	assert_true(n->tolds < SAMPLES);
 	n->told[n->tolds++] = (struct told) {
-		.phase = (int)json_integer_value(
-			json_object_get(body, "phase")),
+		.phase =
+			(int)json_integer_value(json_object_get(body, "phase")),
 		.from_us = plan_us(body, "from_us"),
 		.len_us = s.len_us,
 		.ops = s.ops,
@@ -313,8 +313,8 @@ static void node_start(struct node *n, struct conductor_order *order)
 #define MAX                                                              \
 	"{'kind':'max','series':0,'step_us':1000000,'warmup_us':200000," \
 	"'outstanding_max':64,'gain':0.03},"
-#define POINT                                                       \
-	"{'kind':'point','series':0,'percent':50,'length_us':"      \
+#define POINT                                                  \
+	"{'kind':'point','series':0,'percent':50,'length_us':" \
 	"4000000,'warmup_us':500000,'early_ci':0.1}"
 
 /* n1 has a and c, n2 b, n3 d, n4 nothing. */
