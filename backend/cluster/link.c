@@ -19,9 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/cluster/attach_words.h"
+#include "backend/cluster/agent_way.h"
 #include "backend/event.h"
-#include "backend/transport/transport.h"
 #include "backend/wire.h"
 
 #define PROTOCOL 1
@@ -46,7 +45,7 @@ struct link_conn {
 	int epfd;
 	json_t *node; /* what opts.node's texts are copies in; NULL: here */
 	struct node at;
-	char via[240];
+	char via[400];
 	int code;
 	struct pollfd watched[TRANSPORT_FDS]; /* what epoll looks for */
 	int watches;
@@ -354,6 +353,17 @@ static void stream_write(struct link_conn *c)
 	}
 }
 
+/* A way that has something new to say is given time anew: what it does has
+ * limits of its own. */
+static void via_set(struct link_conn *c, const char *via)
+{
+	if (!strncmp(c->via, via, sizeof(c->via) - 1))
+		return;
+	snprintf(c->via, sizeof(c->via), "%s", via);
+	if (c->state == LINK_OPENING)
+		c->since_ms = now_ms();
+}
+
 /* What the transport waits for now. An fd that was closed has left epoll by
  * itself, and its number may be another's by now: so each is set anew. */
 static void stream_watch(struct link_conn *c)
@@ -367,8 +377,7 @@ static void stream_watch(struct link_conn *c)
 		wire_out(&c->wire, &waiting);
 		n = c->transport->ops->poll(c->transport, waiting > 0, fd,
 					    &c->way_ms);
-		snprintf(c->via, sizeof(c->via), "%s",
-			 c->transport->ops->via(c->transport));
+		via_set(c, c->transport->ops->via(c->transport));
 	}
 	for (k = 0; k < c->watches; k++)
 		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->watched[k].fd, NULL);
@@ -413,24 +422,19 @@ static void link_watch(struct link_conn *c)
 
 static int transport_start(struct link_conn *c, struct err *err)
 {
-	const struct attach_words_opts words = {
+	const struct agent_way_opts way = {
+		.verb = "attach",
 		.agent = c->opts.agent,
 		.program = c->opts.program,
 		.state_dir = c->opts.state_dir,
 		.become = c->at.become,
-		.spawn = c->opts.spawn,
-		.remote = c->node != NULL,
+		.more = c->opts.spawn ? "--spawn" : NULL,
+		.host = c->node ? &c->at.host : NULL,
 	};
-	struct transport_opts opts = { 0 };
-	struct attach_words attach;
-	int rc = attach_words(&words, &attach, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	opts.argv = attach.argv;
-	opts.host = c->node ? &c->at.host : NULL;
 	c->code = 0;
-	rc = transport_open(&opts, &c->transport, err);
+	rc = agent_way_open(&way, &c->transport, err);
 	if (rc)
 		return rc;
 	wire_init(&c->wire);

@@ -496,11 +496,11 @@ static void mark_make(char mark[MARK_LEN])
 		 (unsigned long long)chance[0], (unsigned long long)chance[1]);
 }
 
-int remote_open(const struct transport_host *host, const char *const argv[],
-		struct transport **t, struct err *err)
+int remote_open(const struct transport_opts *opts, struct transport **t,
+		struct err *err)
 {
 	struct remote *r;
-	int rc = sshconf_check(host, err);
+	int rc = sshconf_check(opts->host, err);
 
 	if (rc)
 		return rc;
@@ -509,14 +509,15 @@ int remote_open(const struct transport_host *host, const char *const argv[],
 		return err_set(err, -ENOMEM, "transport: out of memory");
 	r->t.ops = &remote_ops;
 	r->agent.fd = -1;
-	sshconf_place(host, r->place, sizeof(r->place));
-	snprintf(r->program, sizeof(r->program), "%s", argv[0]);
+	sshconf_place(opts->host, r->place, sizeof(r->place));
+	snprintf(r->program, sizeof(r->program), "%s",
+		 opts->name ? opts->name : opts->argv[0]);
 	mark_make(r->mark);
-	rc = host_copy(&r->host, host);
+	rc = host_copy(&r->host, opts->host);
 	if (rc)
 		err_set(err, rc, "transport: out of memory");
 	else
-		rc = far_command(argv, r->mark, &r->command, err);
+		rc = far_command(opts->argv, r->mark, &r->command, err);
 	r->far = (struct far) { .place = r->place,
 				.command = r->command,
 				.program = r->program };

@@ -5,7 +5,7 @@
 
 #include "backend/transport/transport.h"
 
-int remote_open(const struct transport_host *host, const char *const argv[],
-		struct transport **t, struct err *err);
+int remote_open(const struct transport_opts *opts, struct transport **t,
+		struct err *err);
 
 #endif

@@ -10,7 +10,7 @@ int transport_open(const struct transport_opts *opts, struct transport **t,
 		   struct err *err)
 {
 	if (opts->host)
-		return remote_open(opts->host, opts->argv, t, err);
+		return remote_open(opts, t, err);
 	return child_open(opts->argv, t, err);
 }
 

@@ -41,6 +41,7 @@ struct transport_opts {
 	 * looked for along PATH when it has no '/'; there a leading "~/" is the
 	 * home directory. */
 	const char *const *argv;
+	const char *name; /* of it in messages; NULL: argv[0] */
 	const struct transport_host *host; /* NULL: this machine */
 };
 

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "backend/agent/tools.h"
+#include "backend/bundle/bundle.h"
 #include "backend/deck_impl.h"
 #include "lab.h"
 #include "sshlab.h"
@@ -149,6 +151,35 @@ static void test_ended(void **unused)
 	}
 }
 
+/* Nothing is installed there: it is brought over, once. */
+static void test_brought(void **unused)
+{
+	struct hears h;
+	struct bundle bundle;
+	struct err err;
+
+	(void)unused;
+	if (bundle_find(&bundle, &err)) {
+		printf("this build makes no bundle\n");
+		skip();
+	}
+	node_by(TRANSPORT_AUTO);
+	node.program = NULL;
+	attach(&h);
+	assert_non_null(strstr(link_conn_via(h.link), "brought iodeck over"));
+	hears_ask_ok(&h, "drive_probe", json_pack("{s:s}", "path", here.dir));
+	sshlab_shell("[ /proc/%d/exe -ef %s/.bundle/%s/lib/" TOOL_LOADER " ]",
+		     (int)lab_pid(&here), here.state, bundle.hash);
+	links_cut();
+	assert_true(hears_until(&h, link_is_down, 30));
+	assert_int_equal(link_conn_retry(h.link, &err), 0);
+	assert_true(hears_until(&h, link_is_up, 60));
+	assert_string_equal(link_conn_via(h.link), "libssh2");
+	hears_ask_ok(&h, "quit", NULL);
+	assert_true(hears_until(&h, link_is_down, 60));
+	hears_close(&h);
+}
+
 /* ---- the console -------------------------------------------------------- */
 
 static void config_write(const char *more)
@@ -278,7 +309,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_node),    cmocka_unit_test(test_run),
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_console), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_brought), cmocka_unit_test(test_console),
+		cmocka_unit_test(test_refused),
 	};
 
 	if (!sshlab_open(&ssh))

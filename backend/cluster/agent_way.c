@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "backend/cluster/attach_words.h"
+#include "backend/cluster/agent_way.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/bundle/deploy.h"
+
 #define PROGRAM "iodeck-agent"
 #define BEFORE_MAX 8
+
+struct words {
+	const char *argv[BEFORE_MAX + BUNDLE_WORDS + 8];
+	int count;
+	char path[PATH_MAX], before[256];
+};
 
 static bool usable(char *path, size_t size, const char *dir, int dir_len,
 		   const char *more)
@@ -44,43 +53,76 @@ static int program_find(char *path, size_t size)
 	return -ENOENT;
 }
 
-static int before_split(struct attach_words *w, const char *become)
+static void word_add(struct words *w, const char *word)
 {
-	char *save, *word;
-	int n = 0;
-
-	if (!become)
-		return 0;
-	snprintf(w->before, sizeof(w->before), "%s", become);
-	word = strtok_r(w->before, " \t", &save);
-	for (; word && n < BEFORE_MAX; word = strtok_r(NULL, " \t", &save))
-		w->argv[n++] = word;
-	return n;
+	w->argv[w->count++] = word;
 }
 
-int attach_words(const struct attach_words_opts *o, struct attach_words *w,
-		 struct err *err)
+static void before_add(struct words *w, const char *become)
 {
-	int n = before_split(w, o->become);
+	char *save, *word;
 
+	snprintf(w->before, sizeof(w->before), "%s", become);
+	word = strtok_r(w->before, " \t", &save);
+	for (; word && w->count < BEFORE_MAX;
+	     word = strtok_r(NULL, " \t", &save))
+		word_add(w, word);
+}
+
+static int program_add(struct words *w, const struct agent_way_opts *o,
+		       struct err *err)
+{
 	if (o->program)
 		snprintf(w->path, sizeof(w->path), "%s", o->program);
-	else if (o->remote)
+	else if (o->host)
 		snprintf(w->path, sizeof(w->path), PROGRAM);
 	else if (program_find(w->path, sizeof(w->path)))
 		return err_set(err, -ENOENT,
 			       PROGRAM " is neither beside this program nor in "
 				       "PATH: install it there");
-	w->argv[n++] = w->path;
-	w->argv[n++] = "attach";
-	w->argv[n++] = "--name";
-	w->argv[n++] = o->agent;
-	if (o->state_dir) {
-		w->argv[n++] = "--state-dir";
-		w->argv[n++] = o->state_dir;
-	}
-	if (o->spawn)
-		w->argv[n++] = "--spawn";
-	w->argv[n] = NULL;
+	word_add(w, w->path);
 	return 0;
+}
+
+static void verb_add(struct words *w, const struct agent_way_opts *o)
+{
+	word_add(w, o->verb);
+	word_add(w, "--name");
+	word_add(w, o->agent);
+	if (o->state_dir) {
+		word_add(w, "--state-dir");
+		word_add(w, o->state_dir);
+	}
+	if (o->more)
+		word_add(w, o->more);
+	word_add(w, NULL);
+}
+
+int agent_way_open(const struct agent_way_opts *o, struct transport **t,
+		   struct err *err)
+{
+	struct words w = { 0 };
+	struct transport_opts opts = { .argv = w.argv, .host = o->host };
+	struct bundle bundle;
+	int rc = -ENOENT;
+
+	if (o->become)
+		before_add(&w, o->become);
+	if (o->host && !o->program) {
+		rc = bundle_find(&bundle, err);
+		if (rc && rc != -ENOENT)
+			return rc;
+	}
+	if (!rc) {
+		bundle_words(&bundle, o->state_dir, w.argv + w.count);
+		w.count += BUNDLE_WORDS;
+		verb_add(&w, o);
+		opts.name = PROGRAM;
+		return deploy_open(&opts, &bundle, t, err);
+	}
+	rc = program_add(&w, o, err);
+	if (rc)
+		return rc;
+	verb_add(&w, o);
+	return transport_open(&opts, t, err);
 }
