@@ -489,11 +489,16 @@ static int conductor_make(struct run *run, const json_t *request,
 static int series_suits(struct run *run, const json_t *series,
 			const char *vdisk, struct err *err)
 {
-	const struct bdev *target = provider_vdisk(run->provider, vdisk, NULL);
+	struct err why = { 0 };
+	const struct bdev *target = provider_vdisk(run->provider, vdisk, &why);
 	int rc;
 
-	if (!target)
-		return 0;
+	if (!target && why.code != -EBUSY)
+		return 0; /* it may open yet */
+	if (!target) {
+		*err = why;
+		return why.code;
+	}
 	rc = run_workload_read(json_object_get(series, "workload"),
 			       &run->workload, err);
 	return rc ? rc

@@ -147,3 +147,30 @@ void tool_filter(const char *name, char path[PATH_MAX])
 {
 	module_path(name, "filter", path);
 }
+
+int tool_own_plugin(char path[PATH_MAX], struct err *err)
+{
+	static const char name[] = "nbdkit-iodeck-plugin.so";
+	static const char *const beside[] = { "", IODECK_PLUGINS };
+	char self[PATH_MAX], dir[PATH_MAX];
+	char *slash;
+
+	if (*tools_bundle()) {
+		module_path("iodeck", "plugin", path);
+		if (!access(path, R_OK))
+			return 0;
+	}
+	self_path(self);
+	slash = strrchr(self, '/');
+	if (slash)
+		slash[1] = '\0';
+	for (size_t k = 0; slash && k < array_len(beside); k++)
+		if ((size_t)snprintf(dir, sizeof(dir), "%s%s", self,
+				     beside[k]) < sizeof(dir) &&
+		    path_join(path, dir, name) && !access(path, R_OK))
+			return 0;
+	return err_set(err, -ENOENT,
+		       "%s is not there: it is built where nbdkit-plugin-dev "
+		       "is installed",
+		       name);
+}

@@ -41,6 +41,9 @@ int tool_self(struct tool *tool, struct err *err);
 int tool_nbdkit(struct tool *tool, struct err *err);
 /* What nbdkit takes for a plugin's or a filter's name ("file", "limit"): the
  * path of the bundle's own, or the name as it is. */
+/* The plugin of our own: the bundle's, or the one beside this program or where
+ * it was installed. -ENOENT: it was not built; the sentence says why. */
+int tool_own_plugin(char path[PATH_MAX], struct err *err);
 void tool_plugin(const char *name, char path[PATH_MAX]);
 void tool_filter(const char *name, char path[PATH_MAX]);
 

@@ -22,8 +22,9 @@ nbdkit=${3:-}
 
 # offset: a range of a device. limit: one client at a time. ip: none but its
 # peer. exitlast: ends with its client. fua: how durable, by force. noextents:
-# nobody asks what is sparse. log: to find faults with.
-filters='offset limit ip exitlast fua noextents log'
+# nobody asks what is sparse. log: to find faults with. blocksize: clients of a
+# vDisk that ask for less than a block of it.
+filters='offset limit ip exitlast fua noextents log blocksize'
 plugins='file'
 
 mkdir -p "$out"
@@ -71,6 +72,8 @@ if [ -n "$nbdkit" ]; then
   for name in $plugins; do
     set -- "$@" "$(config plugindir)/nbdkit-$name-plugin.so"
   done
+  own=$(dirname "$agent")/nbdkit-iodeck-plugin.so
+  [ ! -f "$own" ] || set -- "$@" "$own"
   for name in $filters; do
     set -- "$@" "$(config filterdir)/nbdkit-$name-filter.so"
   done

@@ -250,6 +250,43 @@ static void ask_vdisk_wait(struct provider *p, const json_t *request,
 		vdisk_wait(v, reply);
 }
 
+/* A run writes over what others keep there, and orders no writes with theirs:
+ * one or the other. */
+static void ask_vdisk_export(struct provider *p, const json_t *request,
+			     struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+
+	if (!v || refuse_in_run(p, "an export", reply))
+		return;
+	if (v->phase != PV_OPEN)
+		reply_fail(reply, -ENODEV, "vDisk %s is not open: %s", v->name,
+			   v->reason);
+	else if (v->export)
+		reply_fail(reply, -EEXIST,
+			   "%s is exported already: `vdisk unexport %s` ends "
+			   "that",
+			   v->name, v->name);
+	else
+		export_start(v, request, reply);
+}
+
+static void unexported(void *arg)
+{
+	reply_ok(arg);
+}
+
+static void ask_vdisk_unexport(struct provider *p, const json_t *request,
+			       struct reply *reply)
+{
+	struct p_vdisk *v = asked_vdisk(p, request, reply);
+
+	if (v && !v->export)
+		reply_fail(reply, -ENOENT, "%s is not exported", v->name);
+	else if (v)
+		export_stop(v, unexported, reply);
+}
+
 static void verified(int rc, const struct err *err, struct bdev *bdev,
 		     void *arg)
 {
@@ -472,6 +509,8 @@ static const struct {
 	{ "vdisk_verify", ask_vdisk_verify },
 	{ "vdisk_own", own_ask },
 	{ "vdisk_disown", disown_ask },
+	{ "vdisk_export", ask_vdisk_export },
+	{ "vdisk_unexport", ask_vdisk_unexport },
 	{ "fault", ask_fault },
 	{ "link_set", ask_link_set },
 	{ "drive_set", ask_drive_set },

@@ -17,6 +17,8 @@ struct life {
 	unsigned slots;
 	struct vdisk_policy policy;
 	uint64_t size_bytes;
+	struct bdev *top;          /* to be closed */
+	void (*closed)(void *arg); /* then */
 	life_done_fn *done;
 	void *arg;
 };
@@ -385,6 +387,24 @@ static void parts_keep(struct p_vdisk *v)
 			parts_by_name(v, &p->domain[k].drive[d]);
 }
 
+static void unexported(void *arg)
+{
+	struct life *l = arg;
+
+	bdev_close(l->top, l->closed, l);
+}
+
+/* Nobody from outside may be at it when it goes. */
+static void top_close(struct life *l, void (*done)(void *arg))
+{
+	struct p_vdisk *v = l->vdisk;
+
+	l->top = v->top;
+	l->closed = done;
+	v->bdev = v->top = NULL;
+	export_stop(v, unexported, l);
+}
+
 static void closed(void *arg)
 {
 	struct life *l = arg;
@@ -405,8 +425,7 @@ void life_close(struct p_vdisk *v, life_done_fn *done, void *arg)
 	if (!v->failed)
 		snprintf(v->reason, sizeof(v->reason), "closed");
 	waits_leave(v, "was closed");
-	bdev_close(v->top, closed, l);
-	v->bdev = v->top = NULL;
+	top_close(l, closed);
 }
 
 static void deleted(void *arg)
@@ -483,8 +502,7 @@ void life_delete(struct p_vdisk *v, life_done_fn *done, void *arg)
 	if (v->phase == PV_OPEN) {
 		parts_keep(v);
 		v->phase = PV_BUSY;
-		bdev_close(v->top, deleted, l);
-		v->bdev = v->top = NULL;
+		top_close(l, deleted);
 		return;
 	}
 	parts_of_slots(v);

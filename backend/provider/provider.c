@@ -393,6 +393,13 @@ struct bdev *provider_vdisk(struct provider *p, const char *name,
 {
 	struct p_vdisk *v = name ? vdisk_find(p, name) : NULL;
 
+	if (v && v->export) {
+		err_set(err, -EBUSY,
+			"vDisk %s is exported, and a load would write over "
+			"what others keep there: `vdisk unexport %s` first",
+			v->name, v->name);
+		return NULL;
+	}
 	if (v && v->phase == PV_OPEN && v->info.state != VDISK_FAILED)
 		return v->top;
 	err_set(err, v ? -ENODEV : -ENOENT, "%s%.63s%s%s",

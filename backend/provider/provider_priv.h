@@ -15,6 +15,7 @@
  *   fault.c    what is done to drives, domains and links
  *   tell.c     events
  *   ask.c      requests
+ *   export.h   a vDisk given to others by NBD
  *
  *   provider -- domain -- drive (hub, link of its shape)
  *            -- vdisk                                    by names
@@ -23,6 +24,7 @@
 #ifndef BACKEND_PROVIDER_PROVIDER_PRIV_H
 #define BACKEND_PROVIDER_PROVIDER_PRIV_H
 
+#include "backend/provider/export.h"
 #include "backend/provider/port.h"
 #include "backend/provider/provider.h"
 #include "backend/provider/store.h"
@@ -149,6 +151,7 @@ struct p_vdisk {
 	json_t *figures;              /* as told last */
 	uint64_t figures_ns;          /* when; 0: at once */
 	uint64_t lost_told;           /* blocks of it that are lost */
+	struct p_export *export;      /* NULL: it has none */
 };
 
 struct provider {

@@ -223,6 +223,8 @@ void tell_vdisk(struct p_vdisk *v)
 		bytes_add(j, "memory_bytes",
 			  vdisk_memory_bytes(policy, info->size_bytes,
 					     info->slots));
+	if (v->export)
+		json_object_set_new(j, "export", export_json(v));
 	reason_add(j, v);
 	emit(v->provider, "vdisk", j);
 }
@@ -413,6 +415,7 @@ void tell_usage(struct timer *timer)
 	uint64_t len_ns = now - p->usage_ns;
 	double len_s = (double)len_ns / 1e9;
 	json_t *links = json_array(), *drives = json_array();
+	json_t *exports = json_array();
 
 	for (size_t k = 0; k < p->domains; k++) {
 		struct p_domain *dom = &p->domain[k];
@@ -424,10 +427,13 @@ void tell_usage(struct timer *timer)
 					drives,
 					drive_usage(&dom->drive[d], len_s));
 	}
+	for (struct p_vdisk *v = p->vdisks; v; v = v->next)
+		if (v->export)
+			json_array_append_new(exports, export_usage(v, len_s));
 	emit(p, "usage",
-	     json_pack("{s:I, s:o, s:o}", "len_us",
+	     json_pack("{s:I, s:o, s:o, s:o}", "len_us",
 		       (json_int_t)(len_ns / USEC_NS), "links", links, "drives",
-		       drives));
+		       drives, "exports", exports));
 	p->usage_ns = now;
 	timer_arm(p->reactor, &p->usage, now + p->usage_every_ns);
 }
