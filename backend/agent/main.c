@@ -8,9 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/agent/attach.h"
+#include "backend/agent/bundles.h"
+#include "backend/agent/clean.h"
 #include "backend/agent/daemon.h"
 #include "backend/agent/place.h"
 #include "backend/agent/tools.h"
@@ -18,7 +22,7 @@
 struct options {
 	const char *name, *state_dir;
 	struct daemon_opts daemon;
-	bool foreground, spawn;
+	bool foreground, spawn, force;
 	int ready_fd;
 };
 
@@ -31,12 +35,14 @@ static const char usage_text[] =
 	"[--spawn]\n"
 	"                           [--lease-run SECONDS] [--lease-idle "
 	"SECONDS]\n"
+	"       iodeck-agent clean [--name NAME] [--state-dir DIR] [--force]\n"
 	"       iodeck-agent --help | --version\n";
 
 static const char help_text[] =
 	"\n"
 	"  daemon        own drives and vDisks, generate load, keep events\n"
 	"  attach        join stdin and stdout to the daemon's socket\n"
+	"  clean         end the daemon, remove what it has here\n"
 	"\n"
 	"  --name NAME         one daemon a name (local)\n"
 	"  --state-dir DIR     sockets and spools "
@@ -46,7 +52,8 @@ static const char help_text[] =
 	"  --lease-idle S      the same with no run (15)\n"
 	"  --spool-max BYTES   most the events may take on disk (268435456)\n"
 	"  --foreground        do not detach; say things on stderr\n"
-	"  --spawn             start the daemon when there is none\n";
+	"  --spawn             start the daemon when there is none\n"
+	"  --force             clean: though a run goes on\n";
 
 /* ---- options ------------------------------------------------------------ */
 
@@ -67,7 +74,16 @@ static bool number(const char *text, uint64_t min, uint64_t max, uint64_t *v)
 	       *v <= max;
 }
 
-enum { OPT_NAME = 256, OPT_DIR, OPT_RUN, OPT_IDLE, OPT_MAX, OPT_FG, OPT_SPAWN };
+enum {
+	OPT_NAME = 256,
+	OPT_DIR,
+	OPT_RUN,
+	OPT_IDLE,
+	OPT_MAX,
+	OPT_FG,
+	OPT_SPAWN,
+	OPT_FORCE
+};
 static const struct option long_options[] = {
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "state-dir", required_argument, NULL, OPT_DIR },
@@ -76,6 +92,7 @@ static const struct option long_options[] = {
 	{ "spool-max", required_argument, NULL, OPT_MAX },
 	{ "foreground", no_argument, NULL, OPT_FG },
 	{ "spawn", no_argument, NULL, OPT_SPAWN },
+	{ "force", no_argument, NULL, OPT_FORCE },
 	{ 0 },
 };
 
@@ -95,6 +112,9 @@ static int option_take(struct options *o, int opt)
 		return 0;
 	case OPT_SPAWN:
 		o->spawn = true;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
 		return 0;
 	case OPT_RUN:
 	case OPT_IDLE:
@@ -232,6 +252,10 @@ static int run_daemon(struct options *o)
 		}
 	}
 	setvbuf(stderr, NULL, _IOLBF, 0);
+	if (*tools_bundle()) {
+		bundles_hold(tools_bundle());
+		bundles_tidy(tools_bundle(), time(NULL));
+	}
 	rc = daemon_run(&o->daemon, &err);
 	if (rc)
 		fprintf(stderr, "iodeck-agent: %s\n", err.text);
@@ -267,6 +291,28 @@ static int run_attach(struct options *o)
 	return 1;
 }
 
+/* ---- clean -------------------------------------------------------------- */
+
+static void say_line(const char *line)
+{
+	puts(line);
+}
+
+static int run_clean(struct options *o)
+{
+	const struct clean_opts opts = { .name = o->name,
+					 .state_dir = o->state_dir,
+					 .force = o->force,
+					 .say = say_line };
+	struct err err;
+
+	if (!clean_run(&opts, &err))
+		return 0;
+	fflush(stdout);
+	fprintf(stderr, "iodeck-agent: %s\n", err.text);
+	return 1;
+}
+
 /* ---- main --------------------------------------------------------------- */
 
 static int run(struct options *o, const char *verb)
@@ -284,7 +330,12 @@ static int run(struct options *o, const char *verb)
 				"no home directory: give --state-dir", NULL);
 		o->state_dir = own;
 	}
-	rc = !strcmp(verb, "daemon") ? run_daemon(o) : run_attach(o);
+	if (!strcmp(verb, "daemon"))
+		rc = run_daemon(o);
+	else if (!strcmp(verb, "attach"))
+		rc = run_attach(o);
+	else
+		rc = run_clean(o);
 	free(own);
 	return rc;
 }
@@ -309,7 +360,10 @@ int main(int argc, char **argv)
 		fputs(help_text, stdout);
 		return 0;
 	}
-	if (strcmp(verb, "daemon") != 0 && strcmp(verb, "attach") != 0)
+	if (*tools_bundle()) /* which is seen as its loader else */
+		prctl(PR_SET_NAME, "iodeck-agent");
+	if (strcmp(verb, "daemon") != 0 && strcmp(verb, "attach") != 0 &&
+	    strcmp(verb, "clean") != 0)
 		return usage_error(*verb ? "unknown command" : "say what to do",
 				   *verb ? verb : NULL);
 	argv[1] = argv[0];

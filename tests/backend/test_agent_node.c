@@ -170,6 +170,9 @@ static void test_brought(void **unused)
 	hears_ask_ok(&h, "drive_probe", json_pack("{s:s}", "path", here.dir));
 	sshlab_shell("[ /proc/%d/exe -ef %s/.bundle/%s/lib/" TOOL_LOADER " ]",
 		     (int)lab_pid(&here), here.state, bundle.hash);
+	/* and holds what it runs from */
+	sshlab_shell("! flock -n %s/.bundle/%s/MANIFEST true", here.state,
+		     bundle.hash);
 	links_cut();
 	assert_true(hears_until(&h, link_is_down, 30));
 	assert_int_equal(link_conn_retry(h.link, &err), 0);
