@@ -22,6 +22,8 @@ COMMAND(do_policy_create);
 COMMAND(do_policy_set);
 COMMAND(do_policy_delete);
 COMMAND(do_policy_list);
+/* command_clean.c */
+COMMAND(do_node_clean);
 /* command_cluster.c */
 COMMAND(do_node_check);
 COMMAND(do_node_list);

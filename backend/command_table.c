@@ -193,6 +193,11 @@ static const struct command_arg drive_claim_args[] = {
 	      "The path again, to overwrite what stands there."),
 	END,
 };
+static const struct command_arg node_clean_args[] = {
+	POSITIONAL("NODE", "word", NEED, "A node, or all."),
+	FLAG("force", "Also while a run goes on there, or it does not answer."),
+	END,
+};
 static const struct command_arg drive_release_args[] = {
 	POSITIONAL("PATH", "file", NEED, "A drive that iodeck has."),
 	FLAG("force", "Also when vDisks still have data on it."),
@@ -384,6 +389,9 @@ const struct command command_table[] = {
 	{ "node check", BOTH, "Cluster and vDisks",
 	  "Attaches to the cluster's node and says how.", "iodeck(1)", no_args,
 	  do_node_check },
+	{ "node clean", CMD_SHELL, "Cluster and vDisks",
+	  "Takes iodeck off a node.", "iodeck(1)", node_clean_args,
+	  do_node_clean },
 	{ "drive list", BOTH, "Cluster and vDisks", "Lists the drives.",
 	  "iodeck(1)", no_args, do_drive_list },
 	{ "drive probe", BOTH, "Cluster and vDisks",

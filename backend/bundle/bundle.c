@@ -93,6 +93,8 @@ static const char script[] =
 	"[ -n \"$s\" ] || case $XDG_STATE_HOME in "
 	"/*) s=$XDG_STATE_HOME/iodeck/agent;; "
 	"*) s=$HOME/.local/state/iodeck/agent;; esac; "
+	"case $1 in clean) [ -d \"$s\" ] || { "
+	"echo \"nothing of iodeck is in $s\"; exit 0; };; esac; "
 	"d=$s/.bundle; b=$d/$h; "
 	"[ -f \"$b/MANIFEST\" ] || { "
 	"k=\"$(uname -s) $(uname -m)\"; "

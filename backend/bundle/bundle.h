@@ -33,6 +33,8 @@ int bundle_read(const char *dir, struct bundle *bundle, struct err *err);
  *	iodeck-bundle placed                    and becomes the agent
  *	iodeck-bundle failed STEP WORDS
  *
+ * For `clean` nothing is brought where there is no state directory.
+ *
  * state_dir: NULL the usual one. Borrowed from bundle and state_dir.
  */
 void bundle_words(const struct bundle *bundle, const char *state_dir,

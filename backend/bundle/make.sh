@@ -79,6 +79,7 @@ if [ -n "$nbdkit" ]; then
   done
   for file in "$@"; do
     case $file in
+    "$own") program "$own" "nbdkit/${own##*/}" ;;
     *.so) cp -L "$file" "$top/nbdkit/" ;;
     esac
   done

@@ -251,8 +251,11 @@ bool sshlab_open(struct sshlab *lab)
 void sshlab_close(struct sshlab *lab)
 {
 	sshlab_stop(lab);
+	/* a session that has only just begun may still make its log */
 	if (*lab->dir)
-		sshlab_shell("rm -rf '%s'", lab->dir);
+		sshlab_shell("for k in 1 2 3 4 5; do rm -rf '%s' && exit; "
+			     "sleep .2; done; exit 1",
+			     lab->dir);
 }
 
 /* ---- ways --------------------------------------------------------------- */

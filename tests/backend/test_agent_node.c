@@ -288,6 +288,76 @@ static void test_refused(void **unused)
 	deck_close(deck);
 }
 
+/* Two nodes; one has an agent that was brought, the other has nothing. */
+static void nodes_write(void)
+{
+	sshlab_write(&ssh, "iodeck.conf",
+		     "cluster = { name = \"t\";\n"
+		     "  node = { port = %u; ssh_config = \"%s\"; };\n"
+		     "  domains = (\n"
+		     "    { name = \"n1\"; node = { host = \"127.0.0.1\"; "
+		     "state_dir = \"%s/s1\"; };\n"
+		     "      drives = ( { name = \"d0\"; path = \"%s/d1\"; } ); "
+		     "},\n"
+		     "    { name = \"n2\"; node = { host = \"127.0.0.1\"; "
+		     "state_dir = \"%s/s2\"; };\n"
+		     "      drives = ( { name = \"d0\"; path = \"%s/d2\"; } ); "
+		     "} ); };\n",
+		     ssh.port, ssh.config, here.dir, here.dir, here.dir,
+		     here.dir);
+}
+
+static void clean_says(struct deck *deck, const char *which, int status,
+		       const char *words)
+{
+	char *const argv[] = { "node", "clean", (char *)which, NULL };
+	struct outcome o = { 0 };
+
+	deck_do_wait(deck, 3, argv, 120000, &o);
+	if (o.status != status || !o.text || !strstr(o.text, words))
+		fail_msg("%s: %d \"%s\", not %d \"%s\"", which, o.status,
+			 o.text ? o.text : "", status, words);
+	outcome_free(&o);
+}
+
+static void test_clean(void **unused)
+{
+	struct deck *deck;
+	struct bundle bundle;
+	struct lab lab = here;
+	struct hears h;
+	struct err err;
+
+	(void)unused;
+	if (bundle_find(&bundle, &err)) {
+		printf("this build makes no bundle\n");
+		skip();
+	}
+	nodes_write();
+	deck = deck_new();
+	clean_says(deck, "n3", 2, "there is no node n3");
+	clean_says(deck, "n2", 0, "n2: nothing of iodeck is in");
+	node_by(TRANSPORT_AUTO);
+	snprintf(lab.state, sizeof(lab.state), "%.70s/s1", here.dir);
+	strcpy(lab.name, "t.n1");
+	node.program = NULL;
+	node.state_dir = lab.state;
+	hears_open(&h, &lab,
+		   &(struct hears_opts) { .spawn = true, .node = &node });
+	assert_int_equal(h.state, LINK_UP);
+	sshlab_shell("[ -d %s/t.n1 ] && touch %s/mine", lab.state, here.dir);
+	clean_says(deck, "all", 0, "n1: agent t.n1 has ended");
+	assert_true(hears_until(&h, link_is_down, 30));
+	hears_close(&h);
+	sshlab_shell("cd %s && [ ! -e s1 ] && [ ! -e s2 ] && [ -f mine ]",
+		     here.dir);
+	clean_says(deck, "n1", 0, "nothing of iodeck");
+	sshlab_stop(&ssh);
+	clean_says(deck, "all", 1, "n2: ");
+	sshlab_sshd(&ssh, "");
+	deck_close(deck);
+}
+
 static int setup(void **unused)
 {
 	(void)unused;
@@ -313,7 +383,7 @@ int main(void)
 		cmocka_unit_test(test_node),    cmocka_unit_test(test_run),
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_brought), cmocka_unit_test(test_console),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_clean),
 	};
 
 	if (!sshlab_open(&ssh))
