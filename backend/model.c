@@ -235,6 +235,8 @@ static const struct {
 	{ "host", model_on_host },
 	{ "run", model_on_run },
 	{ "run_state", model_on_run_state },
+	{ "run_go", model_on_run_go },
+	{ "run_out", model_on_run_out },
 	{ "gap", on_gap },
 	{ "open", on_open },
 	{ "close", on_close },

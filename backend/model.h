@@ -182,6 +182,28 @@ struct m_dir {
 	struct hist svc, rsp; /* rsp.count 0 in closed loop: svc counts */
 };
 
+/*
+ * A node of a run that several run, and what it does in a point. BEGUN: its
+ * intervals are waited for. GONE: it is not heard of any more, or has ended:
+ * what it has not told is missing. OUT: it takes no part; the others' intervals
+ * count without it.
+ */
+enum m_part_state { PART_IDLE, PART_TO_COME, PART_BEGUN, PART_GONE, PART_OUT };
+struct m_point_node {
+	enum m_part_state state;
+	bool failed;         /* it ended, and not as it should */
+	int64_t late_us;     /* begun behind what was agreed; -1 unknown */
+	int64_t missing;     /* intervals that lack it, and do not count */
+	double max_iops;     /* of a search, its own; NAN */
+	int64_t outstanding; /* ... and at this depth; -1 */
+};
+struct m_run_node {
+	char name[MODEL_NAME], agent[MODEL_NAME];
+	char state[16], reason[MODEL_TEXT];
+	int waits_at; /* before this phase, while it is waiting */
+	bool out;     /* the console has given it up */
+};
+
 enum m_point_state { POINT_WARM, POINT_RUN, POINT_DONE, POINT_CUT };
 
 struct m_interval {
@@ -224,6 +246,12 @@ struct m_point {
 	struct m_written written;
 	double ratio;
 	char marks[MODEL_TEXT]; /* faults while it ran, "; " between */
+	/* of a run over nodes, by the run's nodes; NULL else */
+	struct m_point_node *node;
+	bool node_out;       /* one takes no part that should */
+	int64_t missing;     /* intervals that a node is missing in */
+	int64_t skew_us;     /* the latest node's late_us; -1 unknown */
+	int64_t skew_err_us; /* clocks compared may be off so much; -1 */
 };
 
 struct m_series {
@@ -269,6 +297,8 @@ struct m_run {
 	double left_s;        /* NAN unknown */
 	struct m_series *series;
 	size_t series_count;
+	struct m_run_node *node; /* as in the plan; none: one agent runs it */
+	size_t nodes;
 };
 
 /* For strip and heat map: each interval of the run as a whole. */
@@ -323,6 +353,11 @@ int model_apply(struct model *model, const json_t *event, struct err *err);
 
 /* The newest run, or NULL. */
 struct m_run *model_run(const struct model *model);
+/* "n3 in 4 of 10 intervals, without n2": what a point lacks of its nodes; ""
+ * nothing. Returns out. */
+const char *model_silent_text(const struct m_run *run,
+			      const struct m_point *point, char *out,
+			      size_t size);
 /* done, failed or stopped: nothing more comes of it. */
 bool model_run_over(const struct m_run *run);
 struct m_vdisk *model_vdisk(const struct model *model, const char *name);

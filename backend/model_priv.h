@@ -29,6 +29,20 @@ struct run_own {
 	int64_t before_us;  /* of the phases before the newest */
 	int64_t after_us;   /* guessed for those behind it */
 	int64_t elapsed_us; /* of the newest, by its samples; -1 none */
+	/* over nodes: intervals that not all have told of yet */
+	struct pending_interval **pending;
+	size_t pendings;
+	bool active;       /* a phase began since it was begun or resumed */
+	int64_t go_err_us; /* of clocks, at the newest barrier; -1 */
+};
+
+/* What a sample says, but for its histograms, which are in scratch. */
+struct m_sample {
+	char run[MODEL_NAME];
+	int64_t phase, series, from_us, len_us, scheduled, backlog, inflight;
+	bool warm, generator_bound;
+	double cpu_wait;
+	int64_t ops[2], bytes[2], errors[2]; /* read, write */
 };
 
 struct mark {
@@ -124,6 +138,46 @@ int model_on_phase_end(struct m_state *, const struct event_head *,
 int model_on_progress(struct m_state *, const struct event_head *,
 		      struct m_in *);
 int model_on_sample(struct m_state *, const struct event_head *, struct m_in *);
+int model_on_run_go(struct m_state *, const struct event_head *, struct m_in *);
+int model_on_run_out(struct m_state *, const struct event_head *,
+		     struct m_in *);
+
+/* ---- model_sample.c ------------------------------------------------------ */
+
+/* One sample, or what several nodes told of one interval (scratch is theirs
+ * together), into point (may be NULL), strip and time. */
+int model_sample_count(struct m_state *s, struct m_run *run, struct m_point *p,
+		       const struct m_sample *sa, int64_t end_t_us);
+/* What a step has left when it ends. */
+bool model_sample_is_slice(const struct m_run *run, const struct m_sample *sa);
+bool model_hist_fits(const struct hist *into, const struct hist *from);
+
+/* ---- model_series.c ------------------------------------------------------ */
+
+int model_series_make(struct m_run *run);
+/* As it is now that a phase of it begins. */
+void model_series_layout(const struct model *m, struct m_series *se);
+
+/* ---- model_nodes.c: a run that several nodes run ------------------------- */
+
+/* From the plan. */
+int nodes_make(struct m_run *run);
+void nodes_free(struct m_run *run, struct run_own *own);
+/* Of who wrote this; -1 none of them. */
+int nodes_index(const struct m_run *run, const struct event_head *head);
+int nodes_point_make(const struct m_run *run, struct m_point *p, int series);
+/* The node begins again: from phase `from`, joined or resumed. */
+void nodes_run(struct m_state *s, struct m_run *run, int node, int64_t from,
+	       bool joined);
+void nodes_run_state(struct m_state *s, struct m_run *run, int node,
+		     const char *state, const char *reason, int64_t phase);
+/* The point of it is there. true: the point's first. */
+void nodes_phase(struct m_state *s, struct m_run *run, int node, int64_t phase,
+		 int64_t late_us);
+void nodes_phase_end(struct m_state *s, struct m_run *run, int node,
+		     int64_t phase, const char *status);
+int nodes_sample(struct m_state *s, struct m_run *run, struct m_point *p,
+		 int node, const struct m_sample *sa);
 
 /* A fault is written beside the points it fell into. */
 void model_run_mark(struct m_state *s, const char *text);

@@ -39,13 +39,16 @@ struct m_point *model_point_find(struct m_run *run, int64_t phase)
 	return NULL;
 }
 
-static void run_fini(struct m_run *run)
+static void run_fini(struct m_run *run, struct run_own *own)
 {
+	nodes_free(run, own);
 	for (size_t i = 0; i < run->series_count; i++) {
 		struct m_series *se = &run->series[i];
 
-		for (size_t k = 0; k < se->points; k++)
+		for (size_t k = 0; k < se->points; k++) {
 			free(se->point[k].interval);
+			free(se->point[k].node);
+		}
 		free(se->point);
 	}
 	free(run->series);
@@ -55,7 +58,7 @@ static void run_fini(struct m_run *run)
 void model_runs_free(struct m_state *s)
 {
 	for (size_t i = 0; i < s->pub.runs; i++) {
-		run_fini(&s->pub.run[i]);
+		run_fini(&s->pub.run[i], &s->own[i]);
 		free(s->own[i].spent_us);
 	}
 	free(s->pub.run);
@@ -68,127 +71,13 @@ bool model_run_over(const struct m_run *run)
 	       !strcmp(run->state, "stopped");
 }
 
-/* ---- what a series runs on ----------------------------------------------
- */
-
-static bool shape_same(const struct m_shape *a, const struct m_shape *b)
-{
-	const double x[] = { a->rate_bytes_s, a->rate_iops, a->latency_us };
-	const double y[] = { b->rate_bytes_s, b->rate_iops, b->latency_us };
-
-	for (int i = 0; i < 3 && a->set; i++)
-		if (isnan(x[i]) != isnan(y[i]) ||
-		    (!isnan(x[i]) && x[i] != y[i]))
-			return false;
-	return a->set == b->set;
-}
-
-static void series_shapes(const struct model *m, struct m_series *se)
-{
-	const struct m_shape *drive = NULL;
-
-	se->domains = (int)m->domains;
-	se->links_differ = se->drives_differ = false;
-	se->link = se->drive_shape = (struct m_shape) { 0 };
-	for (size_t i = 0; i < m->domains; i++) {
-		const struct m_domain *d = &m->domain[i];
-
-		se->links_differ |= !shape_same(&m->domain[0].link, &d->link);
-		for (size_t k = 0; k < d->drives; k++) {
-			drive = drive ? drive : &d->drive[k].shape;
-			se->drives_differ |=
-				!shape_same(drive, &d->drive[k].shape);
-		}
-	}
-	if (m->domains && !se->links_differ)
-		se->link = m->domain[0].link;
-	if (drive && !se->drives_differ)
-		se->drive_shape = *drive;
-}
-
-/*
- * Curves of vDisks on two and on six drives lie in one chart: each says on how
- * many it was measured.
- */
-static void series_layout(const struct model *m, struct m_series *se)
-{
-	const struct m_vdisk *v = model_vdisk(m, se->vdisk);
-	int all = 0, used = 0;
-
-	series_shapes(m, se);
-	for (size_t i = 0; i < m->domains; i++)
-		all += (int)m->domain[i].drives;
-	if (!v)
-		return;
-	for (size_t i = 0; i < v->members; i++)
-		used += !strcmp(v->member[i].role, "data");
-	memcpy(se->policy, v->policy, sizeof(se->policy));
-	memcpy(se->vdisk_state, v->state, sizeof(se->vdisk_state));
-	memcpy(se->layout, v->layout, sizeof(se->layout));
-	memcpy(se->compression, v->compression, sizeof(se->compression));
-	se->stripe_unit_bytes = v->stripe_unit_bytes;
-	se->size_bytes = v->size_bytes;
-	se->raid = v->raid;
-	se->k = v->k;
-	se->m = v->m;
-	se->drives = used ? used : -1;
-	se->drives_all = all ? all : -1;
-}
-
 /* ---- run, run_state ----------------------------------------------------- */
-
-static void plan_text(const json_t *o, const char *key, char *out, size_t size)
-{
-	event_text(out, size, json_string_value(json_object_get(o, key)));
-}
-
-/* The first stands for all where one must: they are alike or should be. */
-static void series_vdisks(struct m_series *se, const json_t *o)
-{
-	const char *first = plan_vdisk(o, 0);
-	char text[sizeof(se->vdisks_text)];
-
-	event_text(se->vdisk, sizeof(se->vdisk), first ? first : "");
-	event_text(se->vdisks_text, sizeof(se->vdisks_text),
-		   plan_vdisks_text(o, text, sizeof(text)));
-	se->vdisks = (int)plan_vdisks(o);
-}
-
-static int run_series_make(struct m_run *run)
-{
-	const json_t *list = json_object_get(run->plan, "series");
-	size_t n = json_array_size(list);
-
-	if (!n)
-		return 0;
-	run->series = calloc(n, sizeof(*run->series));
-	if (!run->series)
-		return -ENOMEM;
-	run->series_count = n;
-	for (size_t i = 0; i < n; i++) {
-		const json_t *o = json_array_get(list, i);
-		const json_t *w = json_object_get(o, "workload");
-		struct m_series *se = &run->series[i];
-
-		plan_text(o, "name", se->name, sizeof(se->name));
-		series_vdisks(se, o);
-		plan_text(o, "setup", se->setup, sizeof(se->setup));
-		plan_text(w, "name", se->workload, sizeof(se->workload));
-		plan_text(w, "title", se->workload_title,
-			  sizeof(se->workload_title));
-		se->max_iops = NAN;
-		se->max_outstanding = -1;
-		se->raid = se->k = se->m = se->drives = se->drives_all = -1;
-		se->stripe_unit_bytes = se->size_bytes = -1;
-	}
-	return 0;
-}
 
 static int run_make(struct m_state *s, const struct event_head *head,
 		    const char *id, const char *title, const json_t *plan)
 {
 	struct m_run run = { .begun_t_us = head->t_us, .ended_t_us = -1 };
-	struct run_own own = { .elapsed_us = -1 };
+	struct run_own own = { .elapsed_us = -1, .go_err_us = -1 };
 	struct model *m = &s->pub;
 
 	if (model_grow(&m->run, m->runs, sizeof(run)) ||
@@ -202,8 +91,9 @@ static int run_make(struct m_state *s, const struct event_head *head,
 	run.phases = (int)json_array_size(json_object_get(plan, "phases"));
 	run.plan = json_deep_copy(plan);
 	own.spent_us = malloc((size_t)(run.phases + 1) * sizeof(int64_t));
-	if (!run.plan || !own.spent_us || run_series_make(&run)) {
-		run_fini(&run);
+	if (!run.plan || !own.spent_us || model_series_make(&run) ||
+	    nodes_make(&run)) {
+		run_fini(&run, &own);
 		free(own.spent_us);
 		return -ENOMEM;
 	}
@@ -211,6 +101,27 @@ static int run_make(struct m_state *s, const struct event_head *head,
 		own.spent_us[i] = -1;
 	s->own[m->runs] = own;
 	m->run[m->runs++] = run;
+	return 0;
+}
+
+/* The next node says that it begins: at first, or after a while. */
+static int run_of_node(struct m_state *s, const struct event_head *head,
+		       struct m_in *in, struct m_run *run, int64_t resumed)
+{
+	int64_t joined = in_int(in, "joined", MODEL_PHASES_MAX, IN_MAY);
+	int node = nodes_index(run, head);
+
+	if (in->rc || node < 0)
+		return in->rc;
+	nodes_run(s, run, node, joined >= 0 ? joined : resumed, joined >= 0);
+	nodes_run_state(s, run, node, "running", "", -1);
+	run->ended_t_us = -1;
+	if (joined >= 0)
+		model_log(s, head->t_us, "info",
+			  "%s takes part in the run again from phase %lld of "
+			  "%d",
+			  run->node[node].name, (long long)joined + 1,
+			  run->phases);
 	return 0;
 }
 
@@ -234,6 +145,8 @@ int model_on_run(struct m_state *s, const struct event_head *head,
 	if (part.rc)
 		return part.rc;
 	run = model_run_find(s, id);
+	if (run && run == model_run(&s->pub) && run->nodes)
+		return run_of_node(s, head, in, run, resumed);
 	if (run && run == model_run(&s->pub)) {
 		strcpy(run->state, "running");
 		run->reason[0] = '\0';
@@ -249,6 +162,10 @@ int model_on_run(struct m_state *s, const struct event_head *head,
 	if (s->pub.runs == MODEL_RUNS_MAX)
 		return in_bad(in, "more than %d runs", MODEL_RUNS_MAX);
 	rc = run_make(s, head, id, title, plan);
+	run = model_run(&s->pub);
+	if (!rc && run->nodes && nodes_index(run, head) >= 0)
+		nodes_run_state(s, run, nodes_index(run, head), "running", "",
+				-1);
 	if (!rc)
 		model_log(s, head->t_us, "info", "run %s begins",
 			  *title ? title : id);
@@ -286,11 +203,15 @@ static void point_pause(struct m_run *run, int64_t t_us)
 int model_on_run_state(struct m_state *s, const struct event_head *head,
 		       struct m_in *in)
 {
-	static const char *const known[] = { "running", "paused", "stopping",
-					     "done",    "failed", "stopped" };
-	char id[MODEL_NAME], state[16], reason[MODEL_TEXT];
+	static const char *const known[] = { "running",  "waiting", "paused",
+					     "stopping", "done",    "failed",
+					     "stopped" };
+	int64_t phase = in_int(in, "phase", MODEL_PHASES_MAX, IN_MAY);
+	char id[MODEL_NAME], state[16], reason[MODEL_TEXT], was[16];
+	const char *who = "";
 	struct m_run *run;
 	size_t i = 0;
+	int node;
 
 	IN_TEXT(in, "run", id, IN_MUST);
 	IN_TEXT(in, "state", state, IN_MUST);
@@ -304,11 +225,29 @@ int model_on_run_state(struct m_state *s, const struct event_head *head,
 		in_bad(in, "run %s was not announced", id);
 	if (in->rc)
 		return in->rc;
-	memcpy(run->state, state, sizeof(state));
-	memcpy(run->reason, reason, sizeof(reason));
-	model_log(s, head->t_us, strcmp(state, "failed") ? "info" : "error",
-		  "run %s is %s%s%s", *run->title ? run->title : run->id, state,
-		  *reason ? ": " : "", reason);
+	memcpy(was, run->state, sizeof(was));
+	node = nodes_index(run, head);
+	if (run->nodes && node < 0)
+		return 0;
+	if (run->nodes) {
+		nodes_run_state(s, run, node, state, reason, phase);
+		who = run->node[node].name;
+	} else {
+		memcpy(run->state, state, sizeof(state));
+		memcpy(run->reason, reason, sizeof(reason));
+	}
+	/* Of nodes what they come to together, and who fails. */
+	if (!run->nodes || !strcmp(state, "failed") ||
+	    strcmp(was, run->state) != 0)
+		model_log(
+			s, head->t_us,
+			strcmp(state, "failed") ? "info" : "error",
+			"run %s is %s%s%s%s%s",
+			*run->title ? run->title : run->id,
+			strcmp(state, "failed") ? run->state : state,
+			*reason ? ": " : "", strcmp(state, "failed") ? "" : who,
+			*who && *reason && !strcmp(state, "failed") ? ": " : "",
+			reason);
 	point_pause(run, head->t_us);
 	if (!model_run_over(run)) {
 		run->ended_t_us = -1;
@@ -316,7 +255,7 @@ int model_on_run_state(struct m_state *s, const struct event_head *head,
 	}
 	run->ended_t_us = head->t_us;
 	run->left_s = 0;
-	if (!strcmp(state, "done"))
+	if (!strcmp(run->state, "done"))
 		run->done_share = 1;
 	points_cut(run);
 	return 0;
@@ -326,6 +265,7 @@ int model_on_run_state(struct m_state *s, const struct event_head *head,
 
 static void point_clear(struct m_point *p)
 {
+	free(p->node);
 	memset(p, 0, sizeof(*p));
 	hist_reset(&p->read.svc);
 	hist_reset(&p->read.rsp);
@@ -336,6 +276,29 @@ static void point_clear(struct m_point *p)
 	p->outstanding = -1;
 	p->ratio = NAN;
 	p->net_share = p->net_full = NAN;
+}
+
+static struct m_series *model_series_of(struct m_run *run,
+					const struct m_point *p)
+{
+	for (size_t i = 0; i < run->series_count; i++)
+		if (p >= run->series[i].point &&
+		    p < run->series[i].point + run->series[i].points)
+			return &run->series[i];
+	return NULL;
+}
+
+static void series_max(const struct m_run *run, struct m_series *se,
+		       const struct m_point *p)
+{
+	se->max_iops = 0;
+	se->max_outstanding = 0;
+	for (size_t n = 0; n < run->nodes; n++) {
+		if (isnan(p->node[n].max_iops))
+			continue;
+		se->max_iops += p->node[n].max_iops;
+		se->max_outstanding += p->node[n].outstanding;
+	}
 }
 
 /* A new point of the series, or, after `resume`, the phase's old one. */
@@ -355,6 +318,7 @@ static int point_make(struct m_state *s, struct m_series *se, int64_t phase,
 	if (model_grow(&se->point, se->points, sizeof(**point)))
 		return -ENOMEM;
 	*point = &se->point[se->points++];
+	(*point)->node = NULL;
 	s->points++;
 	point_clear(*point);
 	return 0;
@@ -391,7 +355,15 @@ static int phase_point(struct m_state *s, struct m_run *run,
 
 	if (in->rc)
 		return in->rc;
+	p = run->nodes ? model_point_find(run, ph->phase) : NULL;
+	if (p) { /* another node's, too */
+		p->asked_iops += asked;
+		p->outstanding += outstanding;
+		return 0;
+	}
 	rc = point_make(s, &run->series[ph->series], ph->phase, in, &p);
+	if (!rc)
+		rc = nodes_point_make(run, p, ph->series);
 	if (rc)
 		return rc;
 	p->phase = ph->phase;
@@ -412,6 +384,12 @@ static int phase_point(struct m_state *s, struct m_run *run,
 	return 0;
 }
 
+/* As the event has it: the head's may have been set right. */
+static int64_t said_t_us(struct m_in *in)
+{
+	return json_integer_value(json_object_get(in->o, "t"));
+}
+
 int model_on_phase(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
@@ -420,8 +398,9 @@ int model_on_phase(struct m_state *s, const struct event_head *head,
 			      .total_bytes = -1 };
 	char id[MODEL_NAME];
 	struct run_own *own;
+	int64_t asked, late_us = 0;
 	struct m_run *run;
-	int rc;
+	int rc, node;
 
 	IN_TEXT(in, "run", id, IN_MUST);
 	IN_TEXT(in, "kind", ph.kind, IN_MUST);
@@ -438,14 +417,27 @@ int model_on_phase(struct m_state *s, const struct event_head *head,
 		in_bad(in, "series %d of %zu", ph.series, run->series_count);
 	if (in->rc)
 		return in->rc;
-	points_cut(run); /* the end of the one before was lost */
+	node = nodes_index(run, head);
+	if (run->nodes && node < 0)
+		return 0;
+	if (!run->nodes)
+		points_cut(run); /* the end of the one before was lost */
+	asked = in_int(in, "asked_t_us", INT64_MAX, IN_MAY);
+	if (asked >= 0) /* what both stamps are of is one clock */
+		late_us = said_t_us(in) - asked;
+	ph.begun_t_us -= late_us;
 	if (ph.series >= 0 && kind_has_point(ph.kind)) {
-		series_layout(&s->pub, &run->series[ph.series]);
+		model_series_layout(&s->pub, &run->series[ph.series]);
 		rc = phase_point(s, run, &ph, in);
 		if (rc)
 			return rc;
 	}
 	own = model_run_own(s, run);
+	if (run->nodes) {
+		nodes_phase(s, run, node, ph.phase, late_us);
+		if (ph.phase <= run->phase.phase)
+			return 0; /* another was there before */
+	}
 	run->phase = ph;
 	own->spent_us[ph.phase] = -1;
 	own->elapsed_us = kind_has_point(ph.kind) ? 0 : -1;
@@ -507,6 +499,38 @@ static void phase_log(struct m_state *s, int64_t t_us, struct m_run *run,
 			  point_nth(se, p), status);
 }
 
+static bool phase_goes_on(const struct m_run *run, const struct m_point *p)
+{
+	for (size_t n = 0; p && n < run->nodes; n++)
+		if (p->node[n].state == PART_BEGUN ||
+		    p->node[n].state == PART_TO_COME)
+			return true;
+	return false;
+}
+
+/* Maxima of nodes add up. true: it was the last in the newest phase. */
+static bool phase_end_of_node(struct m_state *s, const struct event_head *head,
+			      struct m_run *run, int64_t phase,
+			      const char *status, double max_iops,
+			      int64_t depth)
+{
+	struct m_point *p = model_point_find(run, phase);
+	int node = nodes_index(run, head);
+	struct m_series *se;
+
+	if (node < 0 || phase < 0)
+		return false;
+	nodes_phase_end(s, run, node, phase, status);
+	if (p && max_iops >= 0) {
+		se = model_series_of(run, p);
+		p->node[node].max_iops = max_iops;
+		p->node[node].outstanding = depth;
+		series_max(run, se, p);
+	}
+	return phase == run->phase.phase && !run->phase.ended &&
+	       !phase_goes_on(run, p);
+}
+
 int model_on_phase_end(struct m_state *s, const struct event_head *head,
 		       struct m_in *in)
 {
@@ -525,23 +549,27 @@ int model_on_phase_end(struct m_state *s, const struct event_head *head,
 	run = in->rc ? NULL : model_run_find(s, id);
 	if (!in->rc && !run)
 		in_bad(in, "run %s was not announced", id);
-	if (!in->rc && (phase < 0 || phase != run->phase.phase))
+	if (!in->rc && !run->nodes && (phase < 0 || phase != run->phase.phase))
 		in_bad(in, "end of phase %lld, at phase %d", (long long)phase,
 		       run->phase.phase);
 	if (in->rc)
 		return in->rc;
 	own = model_run_own(s, run);
+	if (run->nodes &&
+	    !phase_end_of_node(s, head, run, phase, status, max_iops, depth))
+		return 0;
 	spent = head->t_us - run->phase.begun_t_us;
 	own->spent_us[phase] = spent > 0 ? spent : 0;
 	run->phase.ended = true;
 	memcpy(run->phase.status, status, sizeof(status));
 	memcpy(run->phase.reason, reason, sizeof(reason));
 	p = model_point_find(run, phase);
-	if (p)
+	if (p && !run->nodes)
 		p->state = !strcmp(status, "done") || !strcmp(status, "early")
 				   ? POINT_DONE
 				   : POINT_CUT;
-	if (p && !strcmp(p->kind, "max") && run->phase.series >= 0) {
+	if (p && !run->nodes && !strcmp(p->kind, "max") &&
+	    run->phase.series >= 0) {
 		run->series[run->phase.series].max_iops = max_iops;
 		run->series[run->phase.series].max_outstanding = depth;
 	}
@@ -562,6 +590,8 @@ int model_on_progress(struct m_state *s, const struct event_head *head,
 	(void)head;
 	IN_TEXT(in, "run", id, IN_MUST);
 	run = in->rc ? NULL : model_run_find(s, id);
+	if (run && run->nodes && phase != run->phase.phase)
+		return 0; /* nodes fill theirs at once; one is shown */
 	if (!in->rc && (!run || phase != run->phase.phase))
 		in_bad(in, "progress of a phase that does not run");
 	if (in->rc)

@@ -10,14 +10,6 @@
 
 #include "backend/model_priv.h"
 
-struct sample {
-	char run[MODEL_NAME];
-	int64_t phase, series, from_us, len_us, scheduled, backlog, inflight;
-	bool warm, generator_bound;
-	double cpu_wait;
-	int64_t ops[2], bytes[2], errors[2]; /* read, write */
-};
-
 /* ---- reading it --------------------------------------------------------- */
 
 static void in_hist(struct m_in *in, const char *key, struct hist *h)
@@ -29,7 +21,7 @@ static void in_hist(struct m_in *in, const char *key, struct hist *h)
 		in->rc = event_hist_decode(o, h, in->err);
 }
 
-static void in_dir(struct m_in *in, const char *key, struct sample *sa, int i,
+static void in_dir(struct m_in *in, const char *key, struct m_sample *sa, int i,
 		   struct m_state *s)
 {
 	const json_t *o = in_object(in, key, IN_MAY);
@@ -48,7 +40,7 @@ static void in_dir(struct m_in *in, const char *key, struct sample *sa, int i,
 	in->rc = part.rc;
 }
 
-static void in_sample(struct m_in *in, struct sample *sa, struct m_state *s)
+static void in_sample(struct m_in *in, struct m_sample *sa, struct m_state *s)
 {
 	const json_t *bound;
 
@@ -139,7 +131,7 @@ static double rate(const int64_t v[2], int64_t len_us)
 }
 
 /* Two that each passed the codec's check may still overflow together. */
-static bool hist_fits(const struct hist *into, const struct hist *from)
+bool model_hist_fits(const struct hist *into, const struct hist *from)
 {
 	return into->sum_ns <= UINT64_MAX - from->sum_ns &&
 	       into->count <= INT64_MAX - from->count;
@@ -149,7 +141,7 @@ static bool hist_fits(const struct hist *into, const struct hist *from)
  * What a step has left when it ends, over milliseconds: a rate of it says
  * nothing, and would stand on the screen as what goes through now.
  */
-static bool is_slice(const struct m_run *run, const struct sample *sa)
+bool model_sample_is_slice(const struct m_run *run, const struct m_sample *sa)
 {
 	const json_int_t interval_ms =
 		json_integer_value(json_object_get(run->plan, "interval_ms"));
@@ -157,7 +149,7 @@ static bool is_slice(const struct m_run *run, const struct sample *sa)
 	return sa->len_us / 500 < interval_ms;
 }
 
-static void strip_add(struct m_state *s, const struct sample *sa, size_t run,
+static void strip_add(struct m_state *s, const struct m_sample *sa, size_t run,
 		      int64_t end_t_us)
 {
 	struct model *m = &s->pub;
@@ -177,7 +169,7 @@ static void strip_add(struct m_state *s, const struct sample *sa, size_t run,
 		s->strip_phase = sa->phase;
 		s->strip_end_us = end_us;
 	}
-	if (hist_fits(&s->strip_hist, &s->both))
+	if (model_hist_fits(&s->strip_hist, &s->both))
 		hist_merge(&s->strip_hist, &s->both);
 	st->iops += rate(sa->ops, sa->len_us);
 	st->read_iops += rate_one(sa->ops[0], sa->len_us);
@@ -202,7 +194,7 @@ static void sum_add(int64_t *sum, int64_t v)
 }
 
 static int interval_add(struct m_state *s, struct m_point *p,
-			const struct sample *sa, int64_t end_t_us)
+			const struct m_sample *sa, int64_t end_t_us)
 {
 	struct m_interval *iv;
 
@@ -221,7 +213,7 @@ static int interval_add(struct m_state *s, struct m_point *p,
 
 /* What stood before the target; of a search, too, whose maximum is the measure
  * of all points after it. */
-static void point_held(struct m_point *p, const struct sample *sa)
+static void point_held(struct m_point *p, const struct m_sample *sa)
 {
 	p->generator_bound |= sa->generator_bound;
 	if (!(sa->cpu_wait >= 0))
@@ -231,7 +223,7 @@ static void point_held(struct m_point *p, const struct sample *sa)
 }
 
 static int point_add(struct m_state *s, struct m_point *p,
-		     const struct sample *sa, int64_t end_t_us)
+		     const struct m_sample *sa, int64_t end_t_us)
 {
 	struct m_dir *dir[2] = { &p->read, &p->write };
 
@@ -242,8 +234,8 @@ static int point_add(struct m_state *s, struct m_point *p,
 	if (p->state == POINT_WARM)
 		p->state = POINT_RUN;
 	for (int i = 0; i < 2; i++) {
-		if (!hist_fits(&dir[i]->svc, &s->scratch[i]) ||
-		    !hist_fits(&dir[i]->rsp, &s->scratch[2 + i]))
+		if (!model_hist_fits(&dir[i]->svc, &s->scratch[i]) ||
+		    !model_hist_fits(&dir[i]->rsp, &s->scratch[2 + i]))
 			return -EINVAL;
 		sum_add(&dir[i]->ops, sa->ops[i]);
 		sum_add(&dir[i]->bytes, sa->bytes[i]);
@@ -262,15 +254,35 @@ static int point_add(struct m_state *s, struct m_point *p,
 	return interval_add(s, p, sa, end_t_us);
 }
 
+int model_sample_count(struct m_state *s, struct m_run *run, struct m_point *p,
+		       const struct m_sample *sa, int64_t end_t_us)
+{
+	struct run_own *own = model_run_own(s, run);
+	int64_t end_us = sa->from_us + sa->len_us;
+	int rc = 0;
+
+	s->both = s->scratch[0];
+	hist_merge(&s->both, &s->scratch[1]);
+	if (p) {
+		end_t_us = p->begun_t_us + end_us;
+		rc = point_add(s, p, sa, end_t_us);
+		end_us -= p->held_us;
+	}
+	if (!model_sample_is_slice(run, sa))
+		strip_add(s, sa, (size_t)(run - s->pub.run), end_t_us);
+	if (sa->phase == run->phase.phase && end_us > own->elapsed_us &&
+	    !(p && p->paused_t_us))
+		own->elapsed_us = end_us;
+	return rc;
+}
+
 int model_on_sample(struct m_state *s, const struct event_head *head,
 		    struct m_in *in)
 {
-	struct sample sa;
+	struct m_sample sa;
 	struct m_run *run;
 	struct m_point *p;
-	struct run_own *own;
-	int64_t end_us, end_t_us = head->t_us;
-	int rc = 0;
+	int node;
 
 	in_sample(in, &sa, s);
 	if (in->rc)
@@ -281,21 +293,13 @@ int model_on_sample(struct m_state *s, const struct event_head *head,
 			      "a sample of run %s, which was not "
 			      "announced",
 			      sa.run);
-	s->both = s->scratch[0];
-	hist_merge(&s->both, &s->scratch[1]);
-	end_us = sa.from_us + sa.len_us;
 	p = sa.phase < 0 ? NULL : model_point_find(run, sa.phase);
-	if (p)
-		end_t_us = p->begun_t_us + end_us;
-	if (p)
-		rc = point_add(s, p, &sa, end_t_us);
-	if (!is_slice(run, &sa))
-		strip_add(s, &sa, (size_t)(run - s->pub.run), end_t_us);
-	own = model_run_own(s, run);
-	if (p)
-		end_us -= p->held_us;
-	if (sa.phase == run->phase.phase && end_us > own->elapsed_us &&
-	    !(p && p->paused_t_us))
-		own->elapsed_us = end_us;
-	return rc;
+	if (!run->nodes)
+		return model_sample_count(s, run, p, &sa, head->t_us);
+	node = nodes_index(run, head);
+	if (node < 0 || !p)
+		return in_bad(in,
+			      "a sample of a phase that %.40s has not begun",
+			      head->a);
+	return nodes_sample(s, run, p, node, &sa);
 }

@@ -49,7 +49,7 @@ static json_t *written_json(const struct m_written *w)
 			 "checkpoint", amp.checkpoint);
 }
 
-static json_t *point_json(const struct m_point *p)
+static json_t *point_figures(const struct m_point *p)
 {
 	struct point_stats st;
 
@@ -79,6 +79,31 @@ static json_t *point_json(const struct m_point *p)
 		text(p->net_nic), "net_agent", text(p->net_agent));
 }
 
+/* Of a run over nodes what it lacks of them, and how exactly they began. */
+static json_t *point_json(const struct m_run *run, const struct m_point *p)
+{
+	json_t *j = point_figures(p);
+	char lacks[MODEL_TEXT];
+
+	if (!j || !run->nodes)
+		return j;
+	model_silent_text(run, p, lacks, sizeof(lacks));
+	json_object_set_new(j, "silent", text(lacks));
+	json_object_set_new(j, "missing", json_integer(p->missing));
+	json_object_set_new(j, "skew_us", count(p->skew_us));
+	json_object_set_new(j, "skew_err_us", count(p->skew_err_us));
+	return j;
+}
+
+static json_t *nodes_json(const struct m_run *run)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < run->nodes; i++)
+		json_array_append_new(list, json_string(run->node[i].name));
+	return list;
+}
+
 static json_t *reading_json(const struct reading *r, double full)
 {
 	return json_pack("{s:o,s:o,s:b,s:o}", "iops", json_number(r->iops),
@@ -100,7 +125,8 @@ static json_t *summary_json(const struct series_summary *s)
 		"drop_off", json_number(s->drop_off));
 }
 
-static json_t *series_json(const struct m_series *se, double bound_us)
+static json_t *series_json(const struct m_run *run, const struct m_series *se,
+			   double bound_us)
 {
 	json_t *points = json_array();
 	struct series_summary sum;
@@ -110,7 +136,7 @@ static json_t *series_json(const struct m_series *se, double bound_us)
 	for (size_t i = 0; i < se->points; i++)
 		if (strcmp(se->point[i].kind, "max"))
 			json_array_append_new(points,
-					      point_json(&se->point[i]));
+					      point_json(run, &se->point[i]));
 	if (curve_of_series(se, &curve)) {
 		json_decref(points);
 		return NULL;
@@ -139,13 +165,14 @@ json_t *analysis_run_json(const struct m_run *run, double bound_us)
 	json_t *series = json_array();
 
 	for (size_t i = 0; i < run->series_count; i++)
-		json_array_append_new(series,
-				      series_json(&run->series[i], bound_us));
-	return json_pack("{s:s,s:o,s:s,s:b,s:o,s:o,s:o,s:o}", "run", run->id,
-			 "title", text(run->title), "state", run->state,
-			 "unfinished", !model_run_over(run), "reason",
-			 text(run->reason), "begun_us", count(run->begun_t_us),
-			 "ended_us", count(run->ended_t_us), "series", series);
+		json_array_append_new(
+			series, series_json(run, &run->series[i], bound_us));
+	return json_pack("{s:s,s:o,s:o,s:s,s:b,s:o,s:o,s:o,s:o}", "run",
+			 run->id, "nodes", nodes_json(run), "title",
+			 text(run->title), "state", run->state, "unfinished",
+			 !model_run_over(run), "reason", text(run->reason),
+			 "begun_us", count(run->begun_t_us), "ended_us",
+			 count(run->ended_t_us), "series", series);
 }
 
 json_t *analysis_compare_json(const struct curve *a, const struct curve *b,

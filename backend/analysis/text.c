@@ -144,6 +144,11 @@ static void load_text(const struct m_point *p, char *out, size_t size)
 		snprintf(out, size, "%.0f %%", p->percent);
 }
 
+static bool point_lacks(const struct m_point *p)
+{
+	return p->node_out || p->missing;
+}
+
 static void point_row(FILE *f, const struct m_point *p, char *flags)
 {
 	char t[9][32];
@@ -170,6 +175,8 @@ static void point_row(FILE *f, const struct m_point *p, char *flags)
 		strcat(flags, "r");
 	if (st.errors)
 		strcat(flags, "e");
+	if (point_lacks(p))
+		strcat(flags, "m");
 	fprintf(f, "%5s %10s %10s %5s %8s %7s %7s %7s %7s%s%s\n", t[0],
 		figure_count(st.asked_iops, t[1], sizeof(t[1])),
 		figure_count(st.iops, t[2], sizeof(t[2])),
@@ -198,6 +205,7 @@ static void flags_explain(FILE *f, const char *seen)
 		{ 'd', "its vDisk was degraded" },
 		{ 'r', "its vDisk was being rebuilt" },
 		{ 'e', "I/O errors" },
+		{ 'm', "a node is missing in it: below" },
 	};
 
 	for (size_t i = 0; i < array_len(flag); i++)
@@ -301,7 +309,35 @@ static void written_rows(FILE *f, const struct m_series *se,
 	written_row(f, "mean", mean);
 }
 
-static int series_text(FILE *f, const struct m_series *se, double bound_us)
+/* What points lack of their nodes, and how exactly all began together. */
+static void nodes_rows(FILE *f, const struct m_run *run,
+		       const struct m_series *se)
+{
+	char load[24], lacks[MODEL_TEXT];
+	int64_t skew = -1, err = -1;
+
+	for (size_t i = 0; i < se->points; i++) {
+		const struct m_point *p = &se->point[i];
+
+		if (!strcmp(p->kind, "max"))
+			continue;
+		skew = p->skew_us > skew ? p->skew_us : skew;
+		err = p->skew_err_us > err ? p->skew_err_us : err;
+		load_text(p, load, sizeof(load));
+		if (*model_silent_text(run, p, lacks, sizeof(lacks)))
+			fprintf(f, "  %9s %s\n", load, lacks);
+	}
+	if (skew >= 0)
+		fprintf(f, "  begun within %.2f ms of the agreed moments",
+			(double)skew / 1000);
+	if (skew >= 0 && err >= 0)
+		fprintf(f, ", clocks known to %.2f ms", (double)err / 1000);
+	if (skew >= 0)
+		fprintf(f, "\n");
+}
+
+static int series_text(FILE *f, const struct m_run *run,
+		       const struct m_series *se, double bound_us)
 {
 	struct series_summary sum;
 	struct curve curve;
@@ -337,6 +373,7 @@ static int series_text(FILE *f, const struct m_series *se, double bound_us)
 		return 0;
 	}
 	flags_explain(f, seen);
+	nodes_rows(f, run, se);
 	if (curve_of_series(se, &curve))
 		return -ENOMEM;
 	curve_summary(&curve, bound_us, &sum);
@@ -358,9 +395,12 @@ int analysis_run_text(const struct m_run *run, double bound_us, char **text)
 		return -ENOMEM;
 	fprintf(f, "%s: %s%s%s\n", *run->title ? run->title : run->id,
 		run->state, *run->reason ? ": " : "", run->reason);
+	for (size_t i = 0; i < run->nodes; i++)
+		fprintf(f, "%s%s%s", i ? ", " : "on ", run->node[i].name,
+			i + 1 == run->nodes ? "\n" : "");
 	for (size_t i = 0; i < run->series_count && !rc; i++) {
 		fprintf(f, "\n");
-		rc = series_text(f, &run->series[i], bound_us);
+		rc = series_text(f, run, &run->series[i], bound_us);
 	}
 	if (fclose(f) && !rc)
 		rc = -ENOMEM;
