@@ -240,6 +240,8 @@ static void handle_submit(struct bdev *bdev, struct io *io)
 	f->timer.fn = flight_end;
 	if (d && io->op == BDEV_WRITE && d->sim->client->ops->writing)
 		d->sim->client->ops->writing(d->sim->client, d->index, io->off);
+	if (d && io->op == BDEV_FLUSH)
+		f->seq = d->media->seq;
 	if (d && d->once == SIM_STUCK) {
 		d->once = SIM_ONCE_NONE;
 		d->sim->stats.once[SIM_STUCK]++;
@@ -248,8 +250,6 @@ static void handle_submit(struct bdev *bdev, struct io *io)
 			 (unsigned long long)io->off, io->len);
 		return;
 	}
-	if (d && io->op == BDEV_FLUSH)
-		f->seq = d->media->seq;
 	/* A write in flight may be seen, sector by sector. */
 	if (d && io->op == BDEV_WRITE && !d->once && sim_chance(d->sim, 4096))
 		write_land(d, io, 50);

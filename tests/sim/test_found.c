@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * What the simulator found in the in-place vDisk, each as a test of its own,
- * on the simulator's drives. Where chance has a part, over a few seeds.
+ * on the simulator's drives. Where chance has a part, over a few seeds. And
+ * what was found in the drives themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -484,6 +485,45 @@ static void test_stale_goes(void **state)
 	}
 }
 
+/* ---- a flush that was stuck is one all the same -------------------------- */
+
+static void flag_done(struct io *io)
+{
+	*(bool *)io->arg = true;
+}
+
+/* What was acknowledged before it was submitted is durable once it is done. */
+static void test_stuck_flush(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct sim_drive *d;
+		struct bdev *bdev;
+		bool over = false;
+		struct io flush = { .op = BDEV_FLUSH,
+				    .done = flag_done,
+				    .arg = &over };
+		struct world w;
+
+		world_init(&w, seed);
+		d = &w.sim.drive[0];
+		assert_int_equal(sim_drive_open(d, &bdev), 0);
+		assert_int_equal(io_do(bdev, BDEV_WRITE, 0, 1), 0);
+		d->once = SIM_STUCK;
+		bdev_submit(bdev, &flush);
+		assert_true(sim_drive_stuck(d));
+		sim_drive_free_stuck(d);
+		turns_until(&w, &over);
+		assert_int_equal(flush.result, 0);
+		sim_drive_crash(d, true);
+		bdev_close_sync(bdev);
+		sim_drive_peek(d, 0, block, sizeof(block));
+		for (unsigned i = 0; i < sizeof(block); i += SIM_SECTOR)
+			assert_int_equal(block[i], 1);
+		world_fini(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_member_without_fua),
 		cmocka_unit_test(test_labels_survive),
 		cmocka_unit_test(test_stale_goes),
+		cmocka_unit_test(test_stuck_flush),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
