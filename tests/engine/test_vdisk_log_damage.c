@@ -149,6 +149,7 @@ static void expect_life(struct rig *rig)
 static struct {
 	bool over;
 	int result;
+	uint64_t mismatches;
 } verified;
 
 static void on_verified(int result, const struct err *err, struct bdev *vd,
@@ -161,19 +162,28 @@ static void on_verified(int result, const struct err *err, struct bdev *vd,
 	verified.result = result;
 }
 
-static uint64_t verify(struct rig *rig)
+static void verify_begin(struct rig *rig)
 {
-	uint64_t mismatches = 0;
-
 	verified.over = false;
-	assert_int_equal(vlog_verify(rig->vd, &mismatches, on_verified, NULL),
-			 0);
+	assert_int_equal(
+		vlog_verify(rig->vd, &verified.mismatches, on_verified, NULL),
+		0);
+}
+
+static uint64_t verify_end(struct rig *rig)
+{
 	for (unsigned i = 0; !verified.over; i++) {
 		assert_true(i < 1000000);
 		rig_turn(rig);
 	}
 	assert_int_equal(verified.result, 0);
-	return mismatches;
+	return verified.mismatches;
+}
+
+static uint64_t verify(struct rig *rig)
+{
+	verify_begin(rig);
+	return verify_end(rig);
 }
 
 static bool block_zero(const uint8_t *p)
@@ -430,21 +440,23 @@ static void test_behind_snapshot(void **state)
 	rig_fini(&rig);
 }
 
+static void units_damage(struct rig *rig, unsigned c)
+{
+	for (uint64_t b = 0; b < rig->disk[c].bytes / BLOCK; b++)
+		if (unit_used(vlog_of(rig), c, b * BLOCK))
+			damage_do(rig, c, b * BLOCK, FLIPPED);
+}
+
 /* What was read of a member that is lost since may be wrong: parity that were
  * made of it could not give back what it should. */
 static void lost_while_verified(unsigned turns)
 {
-	static uint64_t mismatches;
 	struct rig rig;
 
 	prepare(&rig, 2, 1, 4);
 	life(&rig);
-	for (uint64_t b = 0; b < rig.disk[1].bytes / BLOCK; b++)
-		if (unit_used(vlog_of(&rig), 1, b * BLOCK))
-			damage_do(&rig, 1, b * BLOCK, FLIPPED);
-	verified.over = false;
-	assert_int_equal(vlog_verify(rig.vd, &mismatches, on_verified, NULL),
-			 0);
+	units_damage(&rig, 1);
+	verify_begin(&rig);
 	for (unsigned i = 0; i < turns && !verified.over; i++)
 		rig_turn(&rig);
 	assert_int_equal(vlog_member_fail(rig.vd, 1, NULL), 0);
@@ -461,6 +473,39 @@ static void test_lost_while_verified(void **state)
 		lost_while_verified(turns);
 }
 
+/*
+ * A stripe that has lost more members than it stands may have lost its summary
+ * with them. That is no damage; and what is there is verified all the same.
+ * from  members from this one on go, so many turns into it
+ */
+static void beyond_while_verified(unsigned k, unsigned m, unsigned n,
+				  unsigned from, unsigned turns)
+{
+	struct rig rig;
+
+	prepare(&rig, k, m, n);
+	life(&rig);
+	verify_begin(&rig);
+	rig_turns(&rig, turns);
+	for (unsigned i = from; i < n; i++)
+		disk_leave(&rig.disk[i]);
+	assert_int_equal(verify_end(&rig), 0);
+	assert_int_equal(verify(&rig), 0);
+	units_damage(&rig, 0);
+	assert_true(verify(&rig) > 0);
+	rig_crash(&rig, true);
+	rig_fini(&rig);
+}
+
+static void test_beyond_while_verified(void **state)
+{
+	(void)state;
+	for (unsigned turns = 0; turns < 40; turns += 4) {
+		beyond_while_verified(2, 0, 2, 1, turns);
+		beyond_while_verified(4, 1, 6, 4, turns);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -468,6 +513,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_behind_snapshot),
 		cmocka_unit_test(test_lost_while_verified),
+		cmocka_unit_test(test_beyond_while_verified),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "all"))
