@@ -16,6 +16,8 @@ COMMAND(do_vdisk_create);
 COMMAND(do_vdisk_set);
 COMMAND(do_vdisk_delete);
 COMMAND(do_vdisk_verify);
+COMMAND(do_vdisk_export);
+COMMAND(do_vdisk_unexport);
 COMMAND(do_vdisk_list);
 COMMAND(do_vdisk_show);
 COMMAND(do_policy_create);

@@ -162,6 +162,18 @@ static const struct command_arg vdisk_set_args[] = {
 	FLAG("wait", "End when the migration has ended, not when it begins."),
 	END,
 };
+static const struct command_arg vdisk_export_args[] = {
+	POSITIONAL("NAME", "vdisk", NEED, "The vDisk."),
+	NAMED("socket", "word", "one beside the agent's",
+	      "Path of the Unix socket to listen at, on the vDisk's node."),
+	NAMED("address", "word", "the socket",
+	      "Numeric address of that node to listen at instead."),
+	NAMED("port", "int", "10809", "The port there."),
+	FLAG("no-tls", "At an address: no key is needed, nothing is hidden."),
+	FLAG("read-only", "Nothing may be written."),
+	END,
+};
+
 static const struct command_arg vdisk_args[] = {
 	POSITIONAL("NAME", "vdisk", NEED, "The vDisk."),
 	END,
@@ -373,6 +385,11 @@ const struct command command_table[] = {
 	{ "vdisk verify", ACTS, "Cluster and vDisks",
 	  "Reads all of a vDisk and checks parity or copies.",
 	  "iodeck-policy(7)", vdisk_args, do_vdisk_verify },
+	{ "vdisk export", ACTS, "Cluster and vDisks",
+	  "Gives a vDisk to a VM, fio, qemu-img or others by NBD.",
+	  "iodeck-vdisk(5)", vdisk_export_args, do_vdisk_export },
+	{ "vdisk unexport", ACTS, "Cluster and vDisks", "Ends that.",
+	  "iodeck-vdisk(5)", vdisk_args, do_vdisk_unexport },
 	{ "policy list", BOTH, "Cluster and vDisks", "Lists the policies.",
 	  "iodeck-policy(7)", no_args, do_policy_list },
 	{ "policy create", ACTS, "Cluster and vDisks", "Makes a policy.",

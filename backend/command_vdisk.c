@@ -268,6 +268,50 @@ COMMAND(do_vdisk_verify)
 	return 0;
 }
 
+static void exported(struct pending *p, const json_t *reply)
+{
+	const json_t *export = json_object_get(reply, "export");
+	const char *uri = json_string_value(json_object_get(export, "uri"));
+
+	if (reply_failed(p, reply))
+		return;
+	p->outcome.json = json_pack("{s:s,s:O}", "vdisk", p->name, "export",
+				    export ? export : json_null());
+	outcome_say(&p->outcome, "%s is exported: %s", p->name,
+		    uri ? uri : "-");
+}
+
+COMMAND(do_vdisk_export)
+{
+	json_t *body = body_named(ARG("NAME"));
+
+	add_word(body, "socket", ARG("socket"));
+	add_word(body, "address", ARG("address"));
+	add_number(body, "port", ARG("port"), "int");
+	if (ARG("no-tls"))
+		json_object_set_new(body, "tls", json_false());
+	if (ARG("read-only"))
+		json_object_set_new(body, "read_only", json_true());
+	name_it(live_ask(deck, outcome, "vdisk_export", body, exported),
+		ARG("NAME"));
+	return 0;
+}
+
+static void unexported(struct pending *p, const json_t *reply)
+{
+	if (!reply_failed(p, reply))
+		outcome_say(&p->outcome, "%s is not exported any more",
+			    p->name);
+}
+
+COMMAND(do_vdisk_unexport)
+{
+	name_it(live_ask(deck, outcome, "vdisk_unexport",
+			 body_named(ARG("NAME")), unexported),
+		ARG("NAME"));
+	return 0;
+}
+
 /* ---- policy
  * ------------------------------------------------------------------ */
 

@@ -68,6 +68,13 @@ static json_t *vdisk_json(const struct m_vdisk *v)
 		v->layout, "compression", v->compression, "size_bytes",
 		(json_int_t)v->size_bytes, "state", v->state, "failures_left",
 		v->failures_left, "members", members);
+	if (j && *v->export.state)
+		json_object_set_new(j, "export",
+				    json_pack("{s:s,s:s,s:b,s:o}", "uri",
+					      v->export.uri, "state",
+					      v->export.state, "read_only",
+					      v->export.read_only, "restarts",
+					      int_or_null(v->export.restarts)));
 	if (j && *v->reason)
 		json_object_set_new(j, "reason", json_string(v->reason));
 	if (j)
@@ -222,6 +229,20 @@ static void log_lines(struct text *text, const struct m_vdisk *v)
 			 (long long)l->reads_repaired);
 }
 
+static void export_line(struct text *text, const struct m_vdisk *v)
+{
+	if (!*v->export.state)
+		return;
+	text_add(text, "  exported%s at %s",
+		 v->export.read_only ? ", to be read," : "", v->export.uri);
+	if (strcmp(v->export.state, "up") != 0)
+		text_add(text, " (%s)", v->export.state);
+	if (v->export.restarts > 0)
+		text_add(text, "; nbdkit was started again %lld times",
+			 (long long)v->export.restarts);
+	text_add(text, "\n");
+}
+
 static void show_vdisk(struct pending *p, const json_t *reply)
 {
 	const struct m_vdisk *v = model_vdisk(deck_model(p->deck), p->name);
@@ -243,6 +264,7 @@ static void show_vdisk(struct pending *p, const json_t *reply)
 		 v->failures_left,
 		 units_bytes_text((double)v->stripe_unit_bytes, buf,
 				  sizeof(buf)));
+	export_line(&text, v);
 	log_lines(&text, v);
 	for (i = 0; i < v->members; i++) {
 		snprintf(buf, sizeof(buf), "%.18s:%.18s", v->member[i].domain,

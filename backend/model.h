@@ -167,6 +167,12 @@ struct m_vdisk {
 	int64_t size_bytes, stripe_unit_bytes, epoch;
 	int64_t memory_bytes; /* of the agent's, once all is written */
 	double progress, rate_bytes_s, left_bytes;
+	/* given to others by NBD; state "" where it is not */
+	struct {
+		char uri[MODEL_TEXT], state[16], key[MODEL_TEXT];
+		bool read_only;
+		int64_t restarts;
+	} export;
 	struct m_member member[16];
 	size_t members;
 	struct m_vdisk_log log;

@@ -86,6 +86,22 @@ static void in_members(struct m_in *in, struct m_vdisk *v)
 	}
 }
 
+static void in_export(struct m_in *in, struct m_vdisk *v)
+{
+	const json_t *export = in_object(in, "export", IN_MAY);
+	struct m_in part;
+
+	if (!export)
+		return;
+	part = in_part(in, export);
+	IN_TEXT(&part, "uri", v->export.uri, IN_MUST);
+	IN_TEXT(&part, "state", v->export.state, IN_MUST);
+	IN_TEXT(&part, "key", v->export.key, IN_MAY);
+	v->export.read_only = in_bool(&part, "read_only");
+	v->export.restarts = in_int(&part, "restarts", EVENT_INT_MAX, IN_MAY);
+	in->rc = part.rc;
+}
+
 static void in_vdisk(struct m_in *in, struct m_vdisk *v)
 {
 	IN_TEXT(in, "name", v->name, IN_MUST);
@@ -108,6 +124,7 @@ static void in_vdisk(struct m_in *in, struct m_vdisk *v)
 	v->progress = in_num(in, "progress");
 	v->rate_bytes_s = in_num(in, "rate_bytes_s");
 	v->left_bytes = in_num(in, "left_bytes");
+	in_export(in, v);
 	in_members(in, v);
 }
 

@@ -152,7 +152,10 @@ void daemon_lease_update(struct daemon *d)
 	}
 	if (!d->left_ns)
 		d->left_ns = now;
-	timer_arm(d->control, &d->lease, d->left_ns + lease_s * SEC_NS);
+	if (d->exports)
+		timer_cancel(d->control, &d->lease);
+	else
+		timer_arm(d->control, &d->lease, d->left_ns + lease_s * SEC_NS);
 }
 
 static void lease_over(struct timer *timer)
@@ -172,6 +175,18 @@ static void on_status(const char *run, void *arg)
 	if (!*run && *d->run && d->left_ns)
 		d->left_ns = reactor_now(d->control);
 	snprintf(d->run, sizeof(d->run), "%s", run);
+	daemon_lease_update(d);
+}
+
+/* What others keep on an exported vDisk shall not end with a closed terminal:
+ * it does by `vdisk unexport` or `agent stop`. */
+static void on_exported(unsigned count, void *arg)
+{
+	struct daemon *d = arg;
+
+	if (!count && d->exports && d->left_ns)
+		d->left_ns = reactor_now(d->control);
+	d->exports = count;
 	daemon_lease_update(d);
 }
 
@@ -256,6 +271,7 @@ static int engine_start(struct daemon *d, struct err *err)
 		.answer = on_answer,
 		.question = on_question,
 		.status = on_status,
+		.exported = on_exported,
 		.closed = on_closed,
 		.control = d->control,
 		.arg = d,

@@ -45,6 +45,7 @@ struct daemon {
 	char run[64];  /* "" none */
 	char *session; /* of the newest owner; NULL */
 	struct timer lease, tick;
+	unsigned exports; /* vDisks that others use: no lease ends them */
 	uint64_t left_ns; /* since when no console is attached; 0: one is */
 	uint64_t usage_ns, sync_ns;
 	struct kio sync;

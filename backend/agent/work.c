@@ -21,6 +21,7 @@ enum news_kind {
 	NEWS_ANSWER,
 	NEWS_QUESTION,
 	NEWS_STATUS,
+	NEWS_EXPORTED,
 	NEWS_CLOSED
 };
 
@@ -51,6 +52,9 @@ static void news_run(struct task *task)
 		break;
 	case NEWS_STATUS:
 		o->status(n->text, o->arg);
+		break;
+	case NEWS_EXPORTED:
+		o->exported((unsigned)n->id, o->arg);
 		break;
 	case NEWS_CLOSED:
 		o->closed(o->arg);
@@ -122,6 +126,11 @@ static void question_send(json_t *line, void *arg)
 	news_send(arg, &(struct news) { .kind = NEWS_QUESTION, .body = line });
 }
 
+static void on_exported(unsigned count, void *arg)
+{
+	news_send(arg, &(struct news) { .kind = NEWS_EXPORTED, .id = count });
+}
+
 static void all_closed(void *arg)
 {
 	news_send(arg, &(struct news) { .kind = NEWS_CLOSED });
@@ -171,6 +180,7 @@ static void do_cluster_open(struct work *w, const json_t *request,
 {
 	const struct provider_host host = {
 		.emit = on_provider_emit,
+		.exported = on_exported,
 		.chores = w->chores,
 		.asks = w->asks,
 		.dirfd = w->opts.dirfd,

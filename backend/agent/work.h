@@ -28,6 +28,8 @@ struct work_opts {
 	void (*question)(json_t *line, void *arg);
 	/* run: its id, "" while there is none */
 	void (*status)(const char *run, void *arg);
+	/* so many vDisks are exported now */
+	void (*exported)(unsigned count, void *arg);
 	void (*closed)(void *arg);
 	void *arg;
 };

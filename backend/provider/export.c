@@ -31,7 +31,8 @@ struct p_export {
 	bool tls, read_only;
 	char key[PATH_MAX], pidfile[PATH_MAX], plugin[PATH_MAX];
 	char uri[PATH_MAX + 128];
-	struct reply *reply; /* until it is up, or is given up */
+	struct reply *reply; /* until it is up, or has been given up */
+	struct err why;      /* that it was */
 	bool up, stopping;
 	struct serve_stats told; /* at the last usage event */
 	struct {
@@ -172,6 +173,15 @@ static void uri_make(struct p_export *e)
 			 e->tls ? "?tls-psk-file=" : "", e->key);
 }
 
+static void count_tell(struct provider *p)
+{
+	unsigned count = 0;
+
+	for (const struct p_vdisk *v = p->vdisks; v; v = v->next)
+		count += v->export != NULL;
+	p->host.exported(count, p->host.arg);
+}
+
 /* ---- its end ------------------------------------------------------------ */
 
 static void told(struct p_vdisk *v)
@@ -189,6 +199,9 @@ static void all_over(void *arg)
 		unlink(e->key);
 	v->export = NULL;
 	told(v);
+	count_tell(v->provider);
+	if (e->reply)
+		reply_err(e->reply, &e->why);
 	for (int k = 0; k < e->stops; k++)
 		e->stop[k].done(e->stop[k].arg);
 	free(e);
@@ -216,7 +229,6 @@ static void stop(struct p_export *e)
 void export_stop(struct p_vdisk *v, void (*done)(void *arg), void *arg)
 {
 	struct p_export *e = v->export;
-	struct reply *reply;
 
 	if (!e) {
 		done(arg);
@@ -225,11 +237,9 @@ void export_stop(struct p_vdisk *v, void (*done)(void *arg), void *arg)
 	id_assert(e->stops < STOPS_MAX);
 	e->stop[e->stops].done = done;
 	e->stop[e->stops++].arg = arg;
-	reply = e->reply;
-	e->reply = NULL;
-	if (reply)
-		reply_fail(reply, -ECANCELED, "the export of %s was ended",
-			   v->name);
+	if (!e->why.code)
+		err_set(&e->why, -ECANCELED, "the export of %s was ended",
+			v->name);
 	stop(e);
 }
 
@@ -246,16 +256,6 @@ static int control_give(void *arg)
 	return serve_control(e->serve);
 }
 
-static void given_up(struct p_export *e)
-{
-	struct reply *reply = e->reply;
-
-	e->reply = NULL;
-	reply_fail(reply, -EIO, "%s cannot be exported: %s", e->vdisk->name,
-		   nbdkit_said(e->nbdkit));
-	stop(e);
-}
-
 static void on_nbdkit(void *arg)
 {
 	struct p_export *e = arg;
@@ -264,7 +264,9 @@ static void on_nbdkit(void *arg)
 	const bool up = nbdkit_state(e->nbdkit) == NBDKIT_UP;
 
 	if (!up && reply) {
-		given_up(e);
+		err_set(&e->why, -EIO, "%s cannot be exported: %s", v->name,
+			nbdkit_said(e->nbdkit));
+		stop(e);
 		return;
 	}
 	if (!up && e->up)
@@ -354,6 +356,7 @@ void export_start(struct p_vdisk *v, const json_t *request, struct reply *reply)
 	uri_make(e);
 	e->reply = reply;
 	v->export = e;
+	count_tell(v->provider);
 }
 
 json_t *export_json(const struct p_vdisk *v)

@@ -21,6 +21,8 @@ struct chores;
 struct provider_host {
 	/* body is given away */
 	void (*emit)(const char *e, json_t *body, void *arg);
+	/* so many vDisks are exported now */
+	void (*exported)(unsigned count, void *arg);
 	struct chores *chores;
 	struct asks *asks; /* for drives of other nodes; NULL: there are none */
 	int dirfd;         /* where policies are remembered */

@@ -533,6 +533,32 @@ static void host_parts(void **state)
 	model_free(m);
 }
 
+/* As a vDisk event says, and gone with the next that does not. */
+static void vdisk_export(void **state)
+{
+	static const char plain[] = "'e':'vdisk','name':'db1','uuid':'u',"
+				    "'raid':5,'state':'healthy'";
+	struct model *m;
+	struct err err;
+	char text[400];
+
+	(void)state;
+	assert_int_equal(model_new(&m), 0);
+	snprintf(text, sizeof(text),
+		 "%s,'export':{'uri':'nbd+unix:///?socket=x','state':'up',"
+		 "'restarts':2,'read_only':true}",
+		 plain);
+	assert_int_equal(apply(m, text, &err), 0);
+	assert_string_equal(m->vdisk[0].export.uri, "nbd+unix:///?socket=x");
+	assert_true(m->vdisk[0].export.restarts == 2 &&
+		    m->vdisk[0].export.read_only);
+	snprintf(text, sizeof(text), "%s,'export':{'uri':3}", plain);
+	assert_int_equal(apply(m, text, &err), -EINVAL);
+	assert_int_equal(apply(m, plain, &err), 0);
+	assert_string_equal(m->vdisk[0].export.state, "");
+	model_free(m);
+}
+
 /* The busiest interface of a point: its mean share, and how long it was full;
  * the next point begins anew. */
 static void net_full(void **state)
@@ -678,6 +704,7 @@ int main(void)
 		cmocka_unit_test(host_full),
 		cmocka_unit_test(host_parts),
 		cmocka_unit_test(net_full),
+		cmocka_unit_test(vdisk_export),
 		cmocka_unit_test(time_left),
 		cmocka_unit_test(pause_takes_no_time),
 		cmocka_unit_test(rings),

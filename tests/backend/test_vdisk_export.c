@@ -289,6 +289,11 @@ static void test_run_refused(void **state)
 	quit(&h);
 }
 
+static bool is_told_gone(struct hears *h)
+{
+	return !told(h, "uri");
+}
+
 /* A network's: with a key, and what is refused. */
 static void test_tcp(void **state)
 {
@@ -318,7 +323,7 @@ static void test_tcp(void **state)
 		&h, "vdisk_export",
 		json_pack("{s:s,s:s}", "name", "db1", "address", "192.0.2.1"),
 		-EIO, "cannot be exported");
-	assert_null(told(&h, "uri"));
+	assert_true(hears_until(&h, is_told_gone, 10));
 	tcp = json_pack("{s:s,s:s,s:i}", "name", "db1", "address", "127.0.0.1",
 			"port", 20000 + getpid() % 20000);
 	export(&h, tcp, uri, sizeof(uri));
@@ -361,6 +366,27 @@ static void test_agent_killed(void **state)
 	quit(&h);
 }
 
+/* What others use does not end with the console: it ends when they let go. */
+static void test_lease(void **state)
+{
+	struct lab *lab = *state;
+	char uri[512];
+	struct hears h;
+	pid_t agent;
+
+	agent = lab_daemon(lab, "--lease-idle 1");
+	attach(&h, lab);
+	export_db1(&h, uri, sizeof(uri));
+	hears_close(&h);
+	sleep(3);
+	assert_int_equal(shell("nbdinfo --size '%s' >/dev/null", uri), 0);
+	assert_int_equal(lab_pid(lab), agent);
+	hears_attach(&h, lab);
+	hears_ask_ok(&h, "vdisk_unexport", of_db1());
+	hears_close(&h);
+	assert_true(is_gone(agent) || waitpid(agent, NULL, WNOHANG) == agent);
+}
+
 /* ---- what it needs ------------------------------------------------------ */
 
 static bool lacks(const char *what, const char *command)
@@ -380,6 +406,7 @@ int main(void)
 		LAB_TEST(test_run_refused),
 		LAB_TEST(test_tcp),
 		LAB_TEST(test_agent_killed),
+		LAB_TEST(test_lease),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

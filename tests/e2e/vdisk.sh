@@ -30,6 +30,21 @@ said out 'no vDisk has to move'
 want 1 iodeck vdisk set db1 raid=6 --wait
 want 1 iodeck vdisk set nothing raid=1 --wait
 
+# ---- exported: said where, and ended ----
+if command -v nbdkit >/dev/null && [ -e "$BIN_DIR/nbdkit-iodeck-plugin.so" ]
+then
+  want 0 iodeck vdisk export db1 --read-only
+  said out 'db1 is exported: nbd+unix:///?socket=/'
+  want 0 iodeck vdisk show db1
+  said out 'exported, to be read, at nbd+unix'
+  want 1 iodeck vdisk export db1
+  said err 'vdisk unexport db1'
+  want 0 iodeck vdisk unexport db1
+  want 0 iodeck --json vdisk show db1
+  jq -e 'has("export") | not' "$HOME/out" >/dev/null ||
+    die "it is still exported: $(cat "$HOME/out")"
+fi
+
 # ---- a drive of the open cluster stays ----
 marker=$HOME/d4/iodeck-drive
 [ -e "$marker" ] || die "no marker in a drive that is claimed"
