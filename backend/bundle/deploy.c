@@ -350,7 +350,7 @@ static const char *deploy_via(const struct transport *t)
 	if (d->stage == SEND)
 		snprintf(d->via, sizeof(d->via),
 			 "%s; bringing iodeck over, %d %% of %s", way,
-			 (int)(100 * d->sent / d->bundle.bytes), size);
+			 (int)(10 * d->sent / d->bundle.bytes) * 10, size);
 	else if (d->stage == SETTLE)
 		snprintf(d->via, sizeof(d->via), "%s; unpacking iodeck there",
 			 way);

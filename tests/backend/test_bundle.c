@@ -58,6 +58,8 @@ static void test_same(void **unused)
 	shell("cmp %s/again/bundle.tar.gz '%s/bundle.tar.gz'", lab.dir, made);
 	shell("cmp %s/again/bundle.manifest '%s/bundle.manifest'", lab.dir,
 	      made);
+	/* nothing that one library brings along and nobody asks for */
+	shell("! ls %s/b/lib/libicu* 2>/dev/null", root);
 }
 
 /* ---- the agent ---------------------------------------------------------- */
