@@ -38,6 +38,11 @@ for file in man/man1/iodeck.1 man/man1/iodeck-lab.1 man/man5/iodeck.conf.5 \
   bash-completion/completions/iodeck zsh/site-functions/_iodeck; do
   [ -s "$usr/share/$file" ] || die "share/$file was not installed"
 done
+for file in bundle.tar.gz bundle.manifest; do
+  [ ! -f "$BIN_DIR/../libexec/iodeck/$file" ] ||
+    cmp "$BIN_DIR/../libexec/iodeck/$file" "$usr/libexec/iodeck/$file" ||
+    die "libexec/iodeck/$file was not installed"
+done
 grep -q '^complete -F _iodeck iodeck' \
   "$usr/share/bash-completion/completions/iodeck" ||
   die "the completion of bash completes nothing"
