@@ -87,6 +87,8 @@ bool node_may_heal(int code)
 	case ENOKEY:
 	case EINVAL:
 	case ENOENT:
+	case ENOEXEC:
+	case ENOSPC:
 	case EPROTONOSUPPORT:
 		return false;
 	default:

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "backend/bundle/deploy.h"
+#include "backend/cluster/node.h"
 #include "sshlab.h"
 
 #define SAYS "agent: attach --name t\n"
@@ -120,6 +121,8 @@ static void refused(const struct bundle *b, const char *state_dir, int code,
 		fail_msg("%d \"%s\", not \"%s\", via %s, said %s", w.err.code,
 			 w.err.text, words, w.via, w.said);
 	assert_int_equal(w.out_len, 0);
+	/* nobody sends it again and again to where it cannot be */
+	assert_int_equal(node_may_heal(code), code == -EBADMSG);
 	way_close(&w);
 }
 
