@@ -262,12 +262,14 @@ static void do_run_pause(struct work *w, const json_t *request,
 static void do_run_stop(struct work *w, const json_t *request,
 			struct reply *reply)
 {
-	(void)request;
+	const char *reason =
+		json_string_value(json_object_get(request, "reason"));
+
 	if (!w->run) {
 		reply_fail(reply, -ESRCH, "there is no run to stop");
 		return;
 	}
-	run_stop(w->run, "stopped by the operator");
+	run_stop(w->run, reason ? reason : "stopped by the operator");
 	reply_ok(reply);
 }
 

@@ -221,6 +221,7 @@ uint64_t timed_rest_end(const struct conductor *c)
 /* What is under way keeps the time it began at. */
 void timed_held(struct conductor *c, uint64_t held_us)
 {
+	c->go_at_us += held_us; /* said again, it will be of that */
 	if (c->step == STEP_NONE || c->step == STEP_SLOT)
 		c->slot_at_us += held_us;
 	else if (c->step != STEP_BARRIER)
