@@ -224,7 +224,8 @@ void outcome_free(struct outcome *outcome)
 	memset(outcome, 0, sizeof(*outcome));
 }
 
-static int say(struct outcome *outcome, const char *fmt, va_list ap)
+static void ID_PRINTF(2, 0)
+	say(struct outcome *outcome, const char *fmt, va_list ap)
 {
 	char *text = NULL;
 
@@ -232,7 +233,6 @@ static int say(struct outcome *outcome, const char *fmt, va_list ap)
 		text = NULL;
 	free(outcome->text);
 	outcome->text = text;
-	return 0;
 }
 
 int outcome_say(struct outcome *outcome, const char *fmt, ...)

@@ -6,6 +6,7 @@
 if [ -z "${IODECK_IN_NAMESPACE:-}" ]; then
   for way in "unshare -m" "unshare -rm"; do
     $way true 2>/dev/null || continue
+    # shellcheck disable=SC2093 # it does not return
     IODECK_IN_NAMESPACE=1 exec $way sh "$0"
   done
   echo "skipped: no mount namespace can be had"

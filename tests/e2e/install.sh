@@ -58,10 +58,10 @@ for kind in suite workload; do
   iodeck --json $kind list | jq -e ".${kind}s | length > 0" >/dev/null ||
     die "no $kind is found"
 done
-ls "$SOURCE_DIR"/conf/suites/*.conf | sed 's|.*/||; s|\.conf$||' |
-  while read -r suite; do
-    iodeck suite show "$suite" vdisk=x >/dev/null || exit 1
-  done || die "an installed suite does not resolve"
+for file in "$SOURCE_DIR"/conf/suites/*.conf; do
+  iodeck suite show "$(basename "$file" .conf)" vdisk=x >/dev/null ||
+    die "an installed suite does not resolve: $file"
+done
 iodeck compare "$usr/share/iodeck/published/curves.csv#OLTP 32K RAID6 25GbE" \
   "$usr/share/iodeck/published/curves.csv#OLTP 32K RAID6 100GbE" >/dev/null ||
   die "the published curves are not read"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by the tests of the built programs: an empty HOME that is removed at
 # the end, a small cluster of four directories, and ways to say what failed.
@@ -11,7 +12,6 @@ XDG_RUNTIME_DIR=$HOME/run
 PATH=$BIN_DIR:$PATH
 export HOME XDG_RUNTIME_DIR PATH
 mkdir -m 700 "$XDG_RUNTIME_DIR"
-sessions=$HOME/.local/share/iodeck/sessions
 
 finish() {
   status=$?
