@@ -2,9 +2,11 @@
 /* Each I/O takes a random time, so they end in any order. */
 #include "log_rig.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct disk_bdev {
 	struct bdev bdev;
@@ -12,15 +14,95 @@ struct disk_bdev {
 	bool closing;
 };
 
+/* ---- memory -------------------------------------------------------- */
+
+/*
+ * Thousands of rigs follow one another, each with hundreds of MiB of drives.
+ * Fresh pages for each took more time than all else: what one gives back goes
+ * to the next, in huge pages where they are to be had.
+ */
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+static struct room {
+	uint8_t *base;
+	uint64_t bytes;
+	bool used;
+} rooms[4 * DISKS_MAX];
+
+static uint8_t *room_map(uint64_t bytes)
+{
+	uint8_t *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED)
+		abort();
+	madvise(base, bytes, MADV_HUGEPAGE);
+	return base;
+}
+
+/* Zeros. */
+static uint8_t *room_get(uint64_t bytes)
+{
+	struct room *best = NULL, *none = NULL;
+
+	for (unsigned i = 0; i < array_len(rooms); i++) {
+		struct room *m = &rooms[i];
+
+		if (!m->base)
+			none = none ? none : m;
+		else if (!m->used && m->bytes >= bytes &&
+			 (!best || m->bytes < best->bytes))
+			best = m;
+	}
+	if (best) {
+		memset(best->base, 0, bytes);
+	} else if ((best = none)) {
+		best->bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+		best->base = room_map(best->bytes);
+	} else {
+		abort();
+	}
+	best->used = true;
+	return best->base;
+}
+
+/* One of another size stays, up to as many as there may be. */
+static void room_put(const uint8_t *base)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < array_len(rooms); i++)
+		count += rooms[i].base != NULL;
+	for (unsigned i = 0; i < array_len(rooms); i++) {
+		if (rooms[i].base != base)
+			continue;
+		rooms[i].used = false;
+		if (count <= 2 * DISKS_MAX)
+			return;
+		munmap(rooms[i].base, rooms[i].bytes);
+		rooms[i].base = NULL;
+	}
+}
+
 /* ---- drives -------------------------------------------------------- */
 
 static void sectors_write(struct disk *d, const struct io *io, bool durable,
 			  bool partly)
 {
+	if (!partly) {
+		const uint64_t s = io->off / SECTOR, count = io->len / SECTOR;
+
+		memcpy(d->seen + io->off, io->buf, io->len);
+		if (durable)
+			memcpy(d->durable + io->off, io->buf, io->len);
+		memset(d->dirty + s, !durable, count);
+		memset(d->bad + s, 0, count);
+		return;
+	}
 	for (uint32_t at = 0; at < io->len; at += SECTOR) {
 		const uint64_t off = io->off + at;
 
-		if (partly && rng_below(&d->rig->rng, 2))
+		if (rng_below(&d->rig->rng, 2))
 			continue;
 		memcpy(d->seen + off, (uint8_t *)io->buf + at, SECTOR);
 		if (durable)
@@ -30,11 +112,19 @@ static void sectors_write(struct disk *d, const struct io *io, bool durable,
 	}
 }
 
+/* The first sector from there that is not durable; their number: none is. */
+static uint64_t dirty_next(const struct disk *d, uint64_t s)
+{
+	const uint64_t sectors = d->bytes / SECTOR;
+	const uint8_t *p = memchr(d->dirty + s, 1, sectors - s);
+
+	return p ? (uint64_t)(p - d->dirty) : sectors;
+}
+
 static void disk_flush(struct disk *d)
 {
-	for (uint64_t s = 0; s < d->bytes / SECTOR; s++) {
-		if (!d->dirty[s])
-			continue;
+	for (uint64_t s = dirty_next(d, 0); s < d->bytes / SECTOR;
+	     s = dirty_next(d, s)) {
 		memcpy(d->durable + s * SECTOR, d->seen + s * SECTOR, SECTOR);
 		d->dirty[s] = 0;
 	}
@@ -137,6 +227,15 @@ static void *longer(void *p, size_t was, size_t is)
 	return q;
 }
 
+static uint8_t *room_longer(uint8_t *p, uint64_t was, uint64_t is)
+{
+	uint8_t *q = room_get(is);
+
+	memcpy(q, p, was);
+	room_put(p);
+	return q;
+}
+
 static int disk_grow(struct bdev *bdev, uint64_t bytes)
 {
 	struct disk *d = container_of(bdev, struct disk_bdev, bdev)->disk;
@@ -144,8 +243,8 @@ static int disk_grow(struct bdev *bdev, uint64_t bytes)
 
 	if (!d->rig->growable)
 		return -ENOTSUP;
-	d->seen = longer(d->seen, was, bytes);
-	d->durable = longer(d->durable, was, bytes);
+	d->seen = room_longer(d->seen, was, bytes);
+	d->durable = room_longer(d->durable, was, bytes);
 	d->dirty = longer(d->dirty, was / SECTOR, bytes / SECTOR);
 	d->bad = longer(d->bad, was / SECTOR, bytes / SECTOR);
 	d->bytes = bdev->limits.size_bytes = bytes;
@@ -211,6 +310,8 @@ void rig_init(struct rig *rig, uint64_t seed, unsigned k, unsigned m,
 {
 	const struct reactor_opts opts = { .kind = REACTOR_SIM, .seed = seed };
 
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	memset(rig, 0, sizeof(*rig));
 	rng_seed(&rig->rng, seed);
 	if (reactor_new(&opts, &rig->r, &rig->err))
@@ -241,8 +342,8 @@ unsigned rig_disk_add(struct rig *rig, uint64_t bytes)
 
 	d->rig = rig;
 	d->bytes = bytes;
-	d->seen = calloc(1, bytes);
-	d->durable = calloc(1, bytes);
+	d->seen = room_get(bytes);
+	d->durable = room_get(bytes);
 	d->dirty = calloc(1, bytes / SECTOR);
 	d->bad = calloc(1, bytes / SECTOR);
 	return rig->disks++;
@@ -259,8 +360,8 @@ static void disks_make(struct rig *rig)
 void rig_fini(struct rig *rig)
 {
 	for (unsigned i = 0; i < rig->disks; i++) {
-		free(rig->disk[i].seen);
-		free(rig->disk[i].durable);
+		room_put(rig->disk[i].seen);
+		room_put(rig->disk[i].durable);
 		free(rig->disk[i].dirty);
 		free(rig->disk[i].bad);
 	}
@@ -346,9 +447,8 @@ static void disk_crash(struct disk *d, bool power)
 			sectors_write(d, q->io, false, true);
 		free(q);
 	}
-	for (uint64_t s = 0; power && s < d->bytes / SECTOR; s++) {
-		if (!d->dirty[s])
-			continue;
+	for (uint64_t s = power ? dirty_next(d, 0) : d->bytes / SECTOR;
+	     s < d->bytes / SECTOR; s = dirty_next(d, s)) {
 		d->dirty[s] = 0;
 		if (rng_below(&d->rig->rng, 2))
 			memcpy(d->durable + s * SECTOR, d->seen + s * SECTOR,
