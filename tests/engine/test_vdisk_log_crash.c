@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * The log layout under crashes, lost drives and rot, seed by seed:
- *   test_vdisk_log_crash [FIRST LAST [VERBOSE]]
- *   test_vdisk_log_mut mutations NAME|all FIRST LAST
+ *   test_vdisk_log_crash [all | FIRST LAST [VERBOSE]]    1 to 400, to 22
+ *   test_vdisk_log_crash_plain mutations NAME|all FIRST LAST
  * An oracle knows for each block what was acknowledged and what is in flight;
  * a read must give one of the two, and what was once read after a recovery
  * stays. A violation names the seed and aborts.
@@ -41,7 +41,8 @@ struct world {
 	uint32_t version;
 	struct run_io io[IOS];
 	bool returning;
-	int rot; /* disk that may be damaged, -1: none */
+	int rot;       /* disk that may be damaged, -1: none */
+	uint32_t gone; /* disks that left during this opening */
 	unsigned flap;
 	bool verbose;
 	unsigned crashes, opens, acks, leaves, rots;
@@ -79,7 +80,9 @@ static unsigned faults(void)
 	for (unsigned i = 0; i < w.rig.n; i++)
 		count += (w.rig.vd && info.slot[i].state != MEMBER_OK) ||
 			 w.rig.disk[i].away || (int)i == w.rot ||
-			 /* back, but too late for this opening */
+			 /* back, but this opening may have missed it */
+			 (w.rig.opening && w.gone >> i & 1) ||
+			 /* or it is too late for it */
 			 ((w.rig.vd || w.rig.opening) && !w.rig.disk[i].open) ||
 			 w.returning;
 	return count;
@@ -92,6 +95,7 @@ static void leave_one(void)
 	if (faults() >= w.m || w.rig.disk[i].away || (int)i == w.rot)
 		return;
 	disk_leave(&w.rig.disk[i]);
+	w.gone |= 1u << i;
 	w.leaves++;
 	if (w.verbose)
 		printf("  leave %u\n", i);
@@ -318,6 +322,7 @@ static bool open_once(void)
 {
 	const unsigned fuse = (unsigned)below(400);
 
+	w.gone = 0;
 	rig_open(&w.rig);
 	w.opens++;
 	for (unsigned t = 0; !w.rig.over; t++) {
@@ -458,29 +463,34 @@ static void run(uint64_t seed, bool verbose)
  * a refusal within the budget, or an assertion. 0: rare, shown by longer runs
  * of the simulator alone.
  */
-/* The last of the ten seeds of which one notices; 0: none did. */
+#define SEEDS 10u
+
+static bool violated(enum vlog_mut mut, uint64_t first)
+{
+	const pid_t pid = fork();
+	int status = 0;
+
+	if (!pid) {
+		vlog_mut = mut;
+		if (!freopen("/dev/null", "w", stdout) ||
+		    !freopen("/dev/null", "w", stderr))
+			_exit(0);
+		alarm(30);
+		for (uint64_t s = first; s < first + SEEDS; s++)
+			run(s, false);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* The last of the ten seeds of which one notices; 0: none did. Only where all
+ * is well without. */
 static uint64_t noticed_at(enum vlog_mut mut, uint64_t first, uint64_t last)
 {
-	const uint64_t step = 10;
-
-	for (; first <= last; first += step) {
-		const pid_t pid = fork();
-		int status = 0;
-
-		if (!pid) {
-			vlog_mut = mut;
-			if (!freopen("/dev/null", "w", stdout) ||
-			    !freopen("/dev/null", "w", stderr))
-				_exit(0);
-			alarm(30);
-			for (uint64_t s = first; s < first + step; s++)
-				run(s, false);
-			_exit(0);
-		}
-		waitpid(pid, &status, 0);
-		if (status)
-			return first + step - 1;
-	}
+	for (; first <= last; first += SEEDS)
+		if (violated(mut, first) && !violated(MUT_NONE, first))
+			return first + SEEDS - 1;
 	return 0;
 }
 
@@ -506,7 +516,9 @@ static int mutations_run(const char *one, uint64_t first, uint64_t last)
 int main(int argc, char **argv)
 {
 	const uint64_t first = argc > 2 ? strtoull(argv[1], NULL, 10) : 1;
-	const uint64_t last = argc > 2 ? strtoull(argv[2], NULL, 10) : 60;
+	const uint64_t last = argc > 2   ? strtoull(argv[2], NULL, 10)
+			      : argc > 1 ? 400
+					 : 22;
 	uint64_t crashes = 0, opens = 0, acks = 0, leaves = 0, rots = 0;
 
 #ifdef IODECK_MUTATIONS
