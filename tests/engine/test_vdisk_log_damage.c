@@ -4,8 +4,8 @@
  * valid 4 KiB of this or of another member: survived, repaired and reported, on
  * a running vDisk and before an opening. What is in use is known from the
  * vDisk's inside, so damage that nobody noticed shows.
- *   test_vdisk_log_damage [all|few [TEST]]   every block, or one in 61; else
- *                                            about a fifth of them
+ *   test_vdisk_log_damage [all|many|few [TEST]]   every block, one in 5, one in
+ *                                                 61; else one in 23
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static const char *const damage_name[] = { "zeroed", "flipped",
 					   "replaced by another's",
 					   "unreadable" };
 
-static unsigned every = 5;
+static unsigned every = 23;
 static unsigned done_count, used_count, found_count;
 
 static const struct vlog *vlog_of(struct rig *rig)
@@ -518,6 +518,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "all"))
 		every = 1;
+	else if (argc > 1 && !strcmp(argv[1], "many"))
+		every = 5;
 	else if (argc > 1 && !strcmp(argv[1], "few"))
 		every = 61;
 	if (argc > 2)

@@ -609,6 +609,7 @@ static void inplace_check(struct sim_client *c)
 	}
 }
 
+#ifdef IODECK_MUTATIONS
 static const char *inplace_fault(unsigned i)
 {
 	return i < MUTATIONS ? mutation_name[i] : NULL;
@@ -618,6 +619,18 @@ static void inplace_plant(unsigned i)
 {
 	mutation = (enum mutation)i;
 }
+#else
+static const char *inplace_fault(unsigned i)
+{
+	(void)i;
+	return NULL;
+}
+
+static void inplace_plant(unsigned i)
+{
+	(void)i;
+}
+#endif
 
 const struct sim_client_ops sim_inplace_ops = {
 	.name = "inplace",

@@ -732,6 +732,7 @@ static uint64_t log_repairs(struct sim_client *c)
 	return info.reads_repaired;
 }
 
+#ifdef IODECK_MUTATIONS
 static const char *log_fault(unsigned i)
 {
 	if (!i || i > MUT_COUNT)
@@ -744,6 +745,17 @@ static void log_plant(unsigned i)
 	vlog_mut = i < MUT_COUNT ? (enum vlog_mut)i : MUT_NONE;
 	sim_ghosts = i >= MUT_COUNT;
 }
+#else /* the world's alone */
+static const char *log_fault(unsigned i)
+{
+	return i == 1 ? "ghost" : NULL;
+}
+
+static void log_plant(unsigned i)
+{
+	sim_ghosts = i == 1;
+}
+#endif
 
 const struct sim_client_ops sim_log_ops = {
 	.name = "log",
