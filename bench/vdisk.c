@@ -61,6 +61,7 @@ struct bench {
 	uint64_t age_bytes, written;
 	struct vlog_info before, after;
 	double cpu;
+	struct link_stats link_from[DRIVES_MAX], link_to[DRIVES_MAX];
 };
 
 static void fail(const struct bench *b)
@@ -235,11 +236,18 @@ static void counters(struct bench *b, struct vlog_info *info)
 		vlog_info(b->vd, info);
 }
 
+static void links_read(struct bench *b, struct link_stats *stats)
+{
+	for (unsigned i = 0; i < b->slots && b->link[i]; i++)
+		link_stats(b->link[i], &stats[i]);
+}
+
 static void count_begin(struct bench *b, uint64_t now)
 {
 	b->counting = true;
 	b->from_ns = now;
 	counters(b, &b->before);
+	links_read(b, b->link_from);
 	b->cpu = cpu_now();
 }
 
@@ -247,6 +255,7 @@ static void count_end(struct bench *b, uint64_t now)
 {
 	b->to_ns = now;
 	counters(b, &b->after);
+	links_read(b, b->link_to);
 	b->cpu = cpu_now() - b->cpu;
 	b->stopping = true;
 	load_stop(b->load);
@@ -384,22 +393,34 @@ static void log_print(const struct bench *b)
 	       (unsigned long long)(i->checkpoints - b->before.checkpoints));
 }
 
+/*
+ * How the drives spent the time: busy, a share of it; of that moving bytes, the
+ * rest being what small I/Os take beyond theirs.
+ */
 static void drives_print(const struct bench *b)
 {
-	double low = 1, high = 0, sum = 0;
+	const double took = (double)(b->to_ns - b->from_ns);
+	double low = 1e300, high = 0, sum = 0, bytes = 0, ops = 0;
 
-	for (unsigned i = 0; i < b->slots && b->link[0]; i++) {
-		struct link_stats s;
-		double busy;
+	if (!b->link[0])
+		return;
+	for (unsigned i = 0; i < b->slots; i++) {
+		const struct link_stats *from = &b->link_from[i];
+		const struct link_stats *to = &b->link_to[i];
+		const double busy = (double)(to->busy_ns[1] - from->busy_ns[1]);
 
-		link_stats(b->link[i], &s);
-		busy = (double)s.busy_ns[1];
 		sum += busy;
-		low = i && busy > low ? low : busy;
+		low = busy < low ? busy : low;
 		high = busy > high ? busy : high;
+		bytes += (double)(to->bytes[1] - from->bytes[1]);
+		ops += (double)(to->ops[1] - from->ops[1]);
 	}
-	if (b->link[0] && sum > 0)
-		printf(" spread %.3f", (high - low) / (sum / (double)b->slots));
+	if (sum > 0)
+		printf(" spread %.3f busy %.3f moving %.3f perwrite %.0f",
+		       (high - low) / (sum / b->slots), sum / b->slots / took,
+		       bytes * 1e9 / (double)b->model.rate_bytes_s / b->slots /
+			       took,
+		       bytes / ops);
 }
 
 static void figures_print(const struct bench *b)
