@@ -19,9 +19,9 @@
  *
  * The component's lock is handed to the child with the descriptor: it cannot be
  * opened here, or by another agent, until neither lives. A child is killed by
- * the kernel when this agent's engine thread ends; what a killed agent could
- * leave behind in spite of that is ended, by its pid and start time, by the
- * next one.
+ * the kernel when this agent's engine thread ends, with a client or without;
+ *what a killed agent could leave behind in spite of that is ended, by its pid
+ *and start time, by the next one.
  *
  * Threads: the engine's.
  */

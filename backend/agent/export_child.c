@@ -5,6 +5,8 @@
  * copied for it; it only makes system calls then.
  */
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,13 +63,37 @@ static void listen_pid_write(struct child *c, pid_t pid)
 	c->listen_pid[at] = '\0';
 }
 
+/*
+ * nbdkit asks for a SIGTERM when its parent ends, whatever it was given before,
+ * and then goes on until its client leaves: writes would land after the agent
+ * that vouched for it. So that question is answered, and not passed on.
+ */
+static int sigkill_keep(void)
+{
+	static struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { array_len(filter), filter };
+
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static _Noreturn void child_run(struct child *c)
 {
 	sigset_t none;
 
 	sigemptyset(&none);
 	/* after it, look: the parent may be gone already */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != c->parent)
+	if (sigkill_keep() || getppid() != c->parent)
 		_exit(127);
 	setsid();
 	for (int fd = 0; fd < CHILD_FDS; fd++)
@@ -143,7 +169,8 @@ int child_kill(int pidfd)
 								       : 0;
 }
 
-/* Field 22 of its stat: behind the name, which may have anything in it. */
+/* Field 22 of its stat: behind the name, which may have anything in it. One
+ * that only waits to be reaped has ended. */
 uint64_t child_began(pid_t pid)
 {
 	char path[40], text[1024];
@@ -160,6 +187,8 @@ uint64_t child_began(pid_t pid)
 		return 0;
 	text[n] = '\0';
 	at = strrchr(text, ')');
+	if (at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3)))
+		return 0;
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at + 1, NULL, 10) : 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 /* ---- shared ------------------------------------------------------------- */
@@ -495,47 +496,60 @@ static void ask_drive_set(struct provider *p, const json_t *request,
 
 /* ---- the table ---------------------------------------------------------- */
 
-static const struct {
+/* early: also while other vDisks are being opened, once it is known what there
+ * is: two nodes that open each other's drives wait for nothing. */
+static const struct row {
 	const char *what;
 	void (*fn)(struct provider *p, const json_t *request,
 		   struct reply *reply);
+	bool early;
 } rows[] = {
-	{ "policy_set", ask_policy_set },
-	{ "policy_delete", ask_policy_delete },
-	{ "vdisk_create", ask_vdisk_create },
-	{ "vdisk_delete", ask_vdisk_delete },
-	{ "vdisk_set", ask_vdisk_set },
-	{ "vdisk_wait", ask_vdisk_wait },
-	{ "vdisk_verify", ask_vdisk_verify },
-	{ "vdisk_own", own_ask },
-	{ "vdisk_disown", disown_ask },
-	{ "vdisk_export", ask_vdisk_export },
-	{ "vdisk_unexport", ask_vdisk_unexport },
-	{ "fault", ask_fault },
-	{ "link_set", ask_link_set },
-	{ "drive_set", ask_drive_set },
+	{ "policy_set", ask_policy_set, false },
+	{ "policy_delete", ask_policy_delete, false },
+	{ "vdisk_create", ask_vdisk_create, false },
+	{ "vdisk_delete", ask_vdisk_delete, false },
+	{ "vdisk_set", ask_vdisk_set, false },
+	{ "vdisk_wait", ask_vdisk_wait, false },
+	{ "vdisk_verify", ask_vdisk_verify, false },
+	{ "vdisk_own", own_ask, false },
+	{ "vdisk_disown", disown_ask, false },
+	{ "vdisk_export", ask_vdisk_export, false },
+	{ "vdisk_unexport", ask_vdisk_unexport, false },
+	{ "fault", ask_fault, false },
+	{ "link_set", ask_link_set, false },
+	{ "drive_set", ask_drive_set, false },
+	{ "component_list", lend_list, true },
+	{ "component_make", lend_make, true },
+	{ "component_remove", lend_remove, true },
+	{ "export_open", lend_open, true },
+	{ "export_close", lend_close, true },
+	{ "export_list", lend_show, true },
 };
 
-bool provider_knows(const char *what)
+static const struct row *row_of(const char *what)
 {
 	for (size_t k = 0; k < array_len(rows); k++)
 		if (!strcmp(rows[k].what, what))
-			return true;
-	return false;
+			return &rows[k];
+	return NULL;
+}
+
+bool provider_knows(const char *what)
+{
+	return row_of(what) != NULL;
 }
 
 void provider_ask(struct provider *p, const char *what, const json_t *request,
 		  struct reply *reply)
 {
-	if (p->opening) {
+	const struct row *row = row_of(what);
+
+	if (!row)
+		reply_fail(reply, -ENOSYS, "this agent does not know \"%.32s\"",
+			   what);
+	else if (p->opening && !(row->early && p->scanned))
 		reply_fail(reply, -EBUSY, "cluster %s is being opened",
 			   p->name);
-		return;
-	}
-	for (size_t k = 0; k < array_len(rows); k++)
-		if (!strcmp(rows[k].what, what)) {
-			rows[k].fn(p, request, reply);
-			return;
-		}
-	reply_fail(reply, -ENOSYS, "this agent does not know \"%.32s\"", what);
+	else
+		row->fn(p, request, reply);
 }

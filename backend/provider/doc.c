@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/event.h"
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 #define DOMAINS_MAX 64
@@ -310,9 +311,11 @@ static int read_top(struct provider *p, const json_t *doc, struct err *err)
 int doc_read(struct provider *p, const json_t *doc, struct err *err)
 {
 	const json_t *domains = json_object_get(doc, "domains"), *one;
-	int rc = read_top(p, doc, err);
+	int rc = lend_read(p, doc, err);
 	size_t k;
 
+	if (!rc)
+		rc = read_top(p, doc, err);
 	if (rc)
 		return rc;
 	if (!json_array_size(domains) || json_array_size(domains) > DOMAINS_MAX)

@@ -6,7 +6,8 @@
  *
  *   {"policies": [{name, raid, ftt, ...}], "vdisks": {"db1": "gold"},
  *    "deleted": [{"uuid": "0102..", "name": "db2"}],
- *    "owned": [{"uuid": "0304..", "term": 1}]}
+ *    "owned": [{"uuid": "0304..", "term": 1}],
+ *    "terms": [{"uuid": "0506..", "term": 2, "owner": "n1"}]}
  *
  * It is rewritten whole, by renaming. Without it the document's policies
  * stand and vDisks have policies of their own.
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 #define GRAVES_MAX 1024 /* the oldest is forgotten */
@@ -146,6 +148,7 @@ void memory_owns(struct provider *p)
 	json_t *memory = memory_load(p);
 
 	own_read(p, json_object_get(memory, "owned"));
+	lend_terms_read(p, json_object_get(memory, "terms"));
 	json_decref(memory);
 }
 
@@ -173,9 +176,9 @@ static json_t *memory_json(const struct provider *p)
 		if (*v->policy)
 			json_object_set_new(vdisks, v->name,
 					    json_string(v->policy));
-	return json_pack("{s:o, s:o, s:o, s:o}", "policies", policies, "vdisks",
-			 vdisks, "deleted", graves_json(p), "owned",
-			 own_json(p));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "policies", policies,
+			 "vdisks", vdisks, "deleted", graves_json(p), "owned",
+			 own_json(p), "terms", lend_terms_json(p));
 }
 
 int memory_write(struct provider *p)

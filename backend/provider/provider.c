@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 #define SHUT_POLL_NS (20 * MSEC_NS)
@@ -28,6 +29,7 @@ static void provider_free(struct provider *p)
 	}
 	while (p->vdisks)
 		vdisk_remove(p->vdisks);
+	lend_free(p);
 	free(p->domain);
 	free(p->policy);
 	free(p->undone);
@@ -271,6 +273,7 @@ void provider_open(struct provider *p,
 	memory_read(p);
 	memory_graves(p);
 	memory_owns(p);
+	lend_start(p);
 	scan_start(p, scanned, p);
 }
 
@@ -327,7 +330,8 @@ static void shut_run(struct timer *timer)
 		for (struct p_vdisk *v = p->vdisks; v; v = v->next)
 			if (v->phase == PV_OPEN && !v->replacing)
 				life_close(v, vdisk_shut, NULL);
-	if (p->opening || vdisks_busy(p) || drives_busy(p) || far_busy(p)) {
+	if (p->opening || vdisks_busy(p) || drives_busy(p) || far_busy(p) ||
+	    lend_busy(p)) {
 		timer_arm(p->reactor, timer,
 			  reactor_now(p->reactor) + SHUT_POLL_NS);
 		return;
@@ -346,6 +350,7 @@ void provider_close(struct provider *p, void (*closed)(void *arg), void *arg)
 	if (!p->opening)
 		faults_end(p);
 	tend_stop(p);
+	lend_stop(p);
 	timer_cancel(p->reactor, &p->usage);
 	p->shut.fn = shut_run;
 	timer_arm(p->reactor, &p->shut, reactor_now(p->reactor));

@@ -9,6 +9,7 @@
  *   place.c    chooses drives for components
  *   life.c     a vDisk is opened, created, deleted, closed
  *   tend.c     what is done by itself: rebuild, migration, reopening, tidying
+ *   lend.h     what other nodes have of this one's drives
  *   own.c      which vDisks are this node's, where there are several
  *   policy.c   named policies
  *   memory.c   what is remembered beside the labels
@@ -36,6 +37,7 @@
 #define PARTS_MAX (2 * VDISK_MEMBERS_MAX)
 
 struct p_domain;
+struct lending;
 
 enum p_drive_state { P_DRIVE_OK, P_DRIVE_OFFLINE, P_DRIVE_FAILED };
 
@@ -189,6 +191,7 @@ struct provider {
 	uint64_t far_until_ns;
 	void (*far_scanned)(void *arg);
 	void *far_arg;
+	struct lending *lending;
 	struct timer tend, usage, shut;
 	uint64_t usage_ns, usage_every_ns;
 };

@@ -81,6 +81,11 @@ int store_here_open(struct reactor *r, const char *path, const char *name,
 	return 0;
 }
 
+struct drive *store_drive(const struct store *store)
+{
+	return store->ops == &here_ops ? drive_of(store) : NULL;
+}
+
 void store_close(struct store *store)
 {
 	if (store)

@@ -41,6 +41,8 @@ struct p_drive;
 /* On the node that is its domain: empty until the node has listed it. */
 int store_far_open(struct provider *p, struct p_drive *d, struct store **store,
 		   struct err *err);
+/* Of this machine: what stands behind it. NULL: of another. */
+struct drive *store_drive(const struct store *store);
 /* Only after its components are closed. Takes NULL. */
 void store_close(struct store *store);
 

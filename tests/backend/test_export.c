@@ -507,40 +507,66 @@ static bool runs(pid_t pid)
 	return !kill(pid, 0);
 }
 
+struct shared {
+	struct export_facts f;
+	char address[64], key[128], boot[64];
+	pid_t pid; /* set last */
+};
+
+static _Noreturn void agent_run(struct bench *b, struct shared *s)
+{
+	const struct reactor_opts opts = { .kind = REACTOR_THREADS };
+	struct export_facts f;
+
+	reactor_new(&opts, &b->r, NULL);
+	exports_make(b);
+	export_facts(export_start(b, true), &f);
+	s->f.port = f.port;
+	snprintf(s->address, sizeof(s->address), "%s", f.address);
+	snprintf(s->key, sizeof(s->key), "%s", f.key);
+	snprintf(s->boot, sizeof(s->boot), "%s", f.boot);
+	s->f.address = s->address;
+	s->f.key = s->key;
+	s->f.boot = s->boot;
+	__atomic_store_n(&s->pid, f.pid, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+/* Also while a client is in it, which nbdkit would rather wait for. */
 static void test_dies_with_its_agent(void **state)
 {
 	struct bench *b = *state;
 	struct drive_where where;
-	pid_t *served = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *s = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct client c;
 	pid_t agent;
 	int fd = -1;
 
 	exports_free(b->x);
 	agent = fork();
-	if (!agent) {
-		const struct reactor_opts opts = { .kind = REACTOR_THREADS };
-		struct export_facts f;
-
-		reactor_new(&opts, &b->r, NULL);
-		exports_make(b);
-		export_facts(export_start(b, true), &f);
-		*served = f.pid;
-		for (;;)
-			pause();
-	}
-	while (!__atomic_load_n(served, __ATOMIC_ACQUIRE))
+	if (!agent)
+		agent_run(b, s);
+	while (!__atomic_load_n(&s->pid, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	assert_true(runs(*served));
+	client_open(b, &c, &s->f, 300 * MSEC_NS);
+	client_until(b, &c, BDEV_NBD_UP);
+	block_write(&c, 0, 4);
+	assert_true(runs(s->pid));
 	kill(agent, SIGKILL);
 	waitpid(agent, NULL, 0);
-	for (int k = 0; k < 5000 && runs(*served); k++)
-		usleep(1000);
-	exports_make(b);
-	assert_int_equal(
-		drive_component_hold(b->drive, "c1", &where, &fd, NULL), 0);
+	client_until(b, &c, BDEV_NBD_DEAD);
+	for (int k = 0; k < 5000 && fd < 0; k++) {
+		if (drive_component_hold(b->drive, "c1", &where, &fd, NULL))
+			usleep(1000);
+	}
+	assert_true(fd >= 0);
 	close(fd);
-	munmap(served, 4096);
+	bdev_close_sync(c.bdev);
+	exports_make(b);
+	assert_null(strstr(b->said, "was ended"));
+	munmap(s, 4096);
 }
 
 static void mark_write(const struct bench *b, const char *name, pid_t pid,
