@@ -95,6 +95,7 @@ static void lose(struct bdev_nbd *n, const char *why)
 		return;
 	}
 	snprintf(n->why, sizeof(n->why), "%s", text);
+	memcpy(n->lost_why, n->why, sizeof(n->why));
 	if (!timer_armed(&n->limit))
 		timer_arm_lived(nbd_reactor(n), &n->limit, n->opts.lost_ns);
 	again_later(n);
@@ -136,6 +137,14 @@ static bool forgetful(const struct bdev_nbd *n)
 					: n->moved;
 }
 
+/* It answers, or nothing is asked of it: one that only ever connects, and ends
+ * when it is asked, is given no more time than one that is not there. */
+static void settled(struct bdev_nbd *n)
+{
+	n->backoff_ns = BACKOFF_NS;
+	timer_cancel(nbd_reactor(n), &n->limit);
+}
+
 static void connected(struct bdev_nbd *n)
 {
 	char why[160], text[sizeof(n->why)], where[160];
@@ -161,9 +170,9 @@ static void connected(struct bdev_nbd *n)
 	n->moved = false;
 	free(n->boot);
 	n->boot = n->where.boot ? strdup(n->where.boot) : NULL;
-	n->backoff_ns = BACKOFF_NS;
 	*n->why = '\0';
-	timer_cancel(nbd_reactor(n), &n->limit);
+	if (TAILQ_EMPTY(&n->queue))
+		settled(n);
 	timer_cancel(nbd_reactor(n), &n->watchdog);
 	state_set(n, BDEV_NBD_UP, "");
 }
@@ -174,7 +183,8 @@ static void on_event(void *arg)
 {
 	struct bdev_nbd *n = arg;
 
-	nbd_flight_answers(n);
+	if (nbd_flight_answers(n))
+		settled(n);
 	if (n->closing) {
 		if (nbd_conn_state(n->conn) == NBD_CONN_OVER)
 			closed_now(n);
@@ -235,8 +245,8 @@ static void on_limit(struct timer *timer)
 		snprintf(text, sizeof(text),
 			 "%s: NBD: nobody said where it is to be found",
 			 n->bdev.name);
-	else if (*n->why)
-		snprintf(text, sizeof(text), "%s", n->why);
+	else if (*n->lost_why)
+		snprintf(text, sizeof(text), "%s", n->lost_why);
 	else
 		snprintf(text, sizeof(text),
 			 "%s: NBD: no connection came to be", n->bdev.name);

@@ -67,7 +67,7 @@ struct bdev_nbd_opts {
 				  is a hint (a device) */
 	unsigned inflight_max; /* commands at once; 0: 64 */
 	uint64_t wait_ns;      /* most until it is first UP, 0: 30 s */
-	uint64_t lost_ns;      /* most to be without a connection, 0: 4 s */
+	uint64_t lost_ns;      /* most to be without one that answers, 0: 4 s */
 	uint64_t answer_ns; /* most a command, or a handshake, may take, 0: 5 s
 			       (of reactor_lived()) */
 	/*

@@ -176,8 +176,9 @@ static bool unanswered(const struct nbd_request *rq)
 	return rq->cmd.error == ENOTCONN || rq->cmd.error == ESHUTDOWN;
 }
 
-void nbd_flight_answers(struct bdev_nbd *n)
+bool nbd_flight_answers(struct bdev_nbd *n)
 {
+	bool any = false;
 	struct nbd_conn_cmd *cmd = nbd_conn_answered(n->conn), *next;
 
 	for (; cmd; cmd = next) {
@@ -185,12 +186,14 @@ void nbd_flight_answers(struct bdev_nbd *n)
 			container_of(cmd, struct nbd_request, cmd);
 
 		next = cmd->next;
-		if (!unanswered(rq))
+		if (!unanswered(rq)) {
+			any = true;
 			answered(n, rq);
-		else if (rq->cmd.error == ESHUTDOWN && !*n->why)
+		} else if (rq->cmd.error == ESHUTDOWN && !*n->why)
 			snprintf(n->why, sizeof(n->why),
 				 "the server is shutting down");
 	}
+	return any;
 }
 
 /* ---- the end of a connection -------------------------------------------- */

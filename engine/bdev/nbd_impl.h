@@ -50,8 +50,9 @@ struct bdev_nbd {
 	struct timer limit, retry, watchdog;
 	uint64_t backoff_ns;
 	bool closing;
-	char *doom; /* why it is to die */
-	char why[400];
+	char *doom;         /* why it is to die */
+	char why[400];      /* of this attempt */
+	char lost_why[400]; /* of the last that failed */
 };
 
 struct bdev_nbd *nbd_of(const struct bdev *bdev);
@@ -70,8 +71,8 @@ void nbd_flight_fini(struct bdev_nbd *n);
 void nbd_flight_submit(struct bdev *bdev, struct io *io);
 /* Sends what there is room for. From the reactor's turn, never inside submit */
 void nbd_flight_pump(struct bdev_nbd *n);
-/* Takes the connection's answers. */
-void nbd_flight_answers(struct bdev_nbd *n);
+/* Takes the connection's answers; true: there was one. */
+bool nbd_flight_answers(struct bdev_nbd *n);
 /* The connection has ended: what was sent is to be sent again. */
 void nbd_flight_back(struct bdev_nbd *n);
 /* All that waits fails. Those who are called back may ask for more: the front
