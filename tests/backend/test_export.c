@@ -18,7 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/bdev/mem.h"
 #include "engine/bdev/nbd.h"
+#include "engine/vdisk/vdisk.h"
 
 #define SIZE (4 * MIB)
 #define PORT 21500
@@ -371,6 +373,113 @@ static void test_killed_under_load(void **state)
 	free(m);
 }
 
+/* ---- a member of a vDisk ------------------------------------------------- */
+
+struct made {
+	bool over;
+	int result;
+	struct bdev *vdisk;
+	char why[512];
+};
+
+static void on_made(int result, const struct err *err, struct bdev *vdisk,
+		    void *arg)
+{
+	struct made *m = arg;
+
+	m->over = true;
+	m->result = result;
+	m->vdisk = vdisk;
+	if (result)
+		snprintf(m->why, sizeof(m->why), "%s", err->text);
+}
+
+static void made_wait(struct bench *b, const struct made *m)
+{
+	while (!m->over)
+		reactor_run_once(b->r, UINT64_MAX);
+	if (m->result)
+		fail_msg("%s", m->why);
+}
+
+static void state_wait(struct bench *b, struct bdev *vdisk,
+		       enum vdisk_state state)
+{
+	struct vdisk_info info;
+
+	do {
+		reactor_run_once(b->r, 20 * MSEC_NS);
+		vdisk_info(vdisk, &info);
+	} while (info.state != state);
+}
+
+/* Another one of a RAID-1, its label still to be written, or read. */
+static struct bdev *far_member(struct bench *b, struct client *c,
+			       struct export *e)
+{
+	struct export_facts f;
+
+	export_facts(e, &f);
+	client_open(b, c, &f, 300 * MSEC_NS);
+	return c->bdev;
+}
+
+static void test_member_of_a_vdisk(void **state)
+{
+	struct bench *b = *state;
+	struct export *e = export_start(b, true);
+	struct vdisk_slot slot[3] = { { .domain = "n0" },
+				      { .domain = "n1" },
+				      { .domain = "n2" } };
+	const struct vdisk_spec spec = {
+		.cluster = "lab",
+		.name = "db1",
+		.size_bytes = 2 * MIB,
+		.policy = { .raid = RAID_1,
+			    .k = 1,
+			    .m = 1,
+			    .stripe_unit_bytes = 64 * KIB },
+		.slot = slot,
+		.slots = 3,
+	};
+	struct many *m = calloc(1, sizeof(*m));
+	struct made made = { 0 }, back = { 0 }, same = { 0 };
+	struct client c, again;
+	uint64_t mismatches = 1;
+	struct vdisk_slot gone;
+
+	for (int k = 0; k < 3; k += 2)
+		assert_int_equal(bdev_mem_open(b->r, "m", SIZE, 4096,
+					       &slot[k].bdev, NULL),
+				 0);
+	slot[1].bdev = far_member(b, &c, e);
+	vdisk_create(b->r, &spec, on_made, &made);
+	made_wait(b, &made);
+	many_start(m, made.vdisk, 1u << 30);
+	while ((1u << 30) - m->round < 1000)
+		reactor_run_once(b->r, UINT64_MAX);
+	export_end(b, e); /* under load, for good */
+	state_wait(b, made.vdisk, VDISK_DEGRADED);
+	gone = slot[1];
+	e = export_start(b, true);
+	gone.bdev = far_member(b, &again, e);
+	vdisk_replace(made.vdisk, 1, &gone, on_made, &back);
+	made_wait(b, &back);
+	state_wait(b, made.vdisk, VDISK_HEALTHY);
+	m->round = 0;
+	while (m->left)
+		reactor_run_once(b->r, UINT64_MAX);
+	vdisk_verify(made.vdisk, &mismatches, on_made, &same);
+	made_wait(b, &same);
+	assert_int_equal(mismatches, 0);
+	for (unsigned k = 0; k < 64; k++)
+		block_expect(made.vdisk, k * 4096, k);
+	bdev_close_sync(made.vdisk);
+	assert_int_equal(again.state, BDEV_NBD_CLOSED);
+	export_end(b, e);
+	free(m);
+}
+
 /* A busy client that dies may take nbdkit with it: the next one is served. */
 static void test_client_killed(void **state)
 {
@@ -643,6 +752,7 @@ int main(void)
 		TEST(test_of_a_device),
 		TEST(test_one_client_at_a_time),
 		TEST(test_killed_under_load),
+		TEST(test_member_of_a_vdisk),
 		TEST(test_client_killed),
 		TEST(test_rekeyed),
 		TEST(test_key_is_told_to_nobody),
