@@ -99,22 +99,45 @@ COMMAND(do_node_list)
 	return 0;
 }
 
-static void node_checked(struct pending *p, const json_t *reply)
+static void node_line(struct pending *p, const struct fleet_node *n,
+		      struct text *text, json_t *list)
 {
-	struct deck *deck = p->deck;
-	const char *via = deck->link ? link_conn_via(deck->link) : "-";
-	double ms = (double)deck->up_after_us / 1e3;
+	const char *via = n->link ? link_conn_via(n->link) : "-";
+	double ms = (double)n->up_after_us / 1e3;
+	bool ok = n->state == FLEET_UP;
 	char place[360];
 
+	node_place(n->at, place, sizeof(place));
+	json_array_append_new(
+		list, json_pack("{s:s*,s:s,s:b,s:s,s:f,s:s,s:s*}", "name",
+				*n->name ? n->name : NULL, "node", place, "ok",
+				ok, "via", via, "attach_ms", ms, "version",
+				n->version, "why", ok ? NULL : n->text));
+	if (*n->name)
+		text_add(text, "%-8s ", n->name);
+	if (ok)
+		text_add(text,
+			 "%s: ok, by %s, attached in %.0f ms, agent %s of "
+			 "iodeck %s\n",
+			 place, via, ms, n->agent, n->version);
+	else
+		text_add(text, "%s: %s\n", place, n->text);
+	if (!ok)
+		p->outcome.status = 1;
+}
+
+static void node_checked(struct pending *p, const json_t *reply)
+{
+	const struct fleet *f = p->deck->fleet;
+	json_t *list = json_array();
+	struct text text = { 0 };
+
 	(void)reply;
-	node_place(&deck->node, place, sizeof(place));
-	p->outcome.json = json_pack("{s:s,s:b,s:s,s:f,s:s}", "node", place,
-				    "ok", 1, "via", via, "attach_ms", ms,
-				    "version", deck->agent_version);
-	outcome_say(&p->outcome,
-		    "%s: ok, by %s, attached in %.0f ms, agent %s of iodeck "
-		    "%s",
-		    place, via, ms, deck->agent, deck->agent_version);
+	for (size_t k = 0; k < f->nodes; k++)
+		node_line(p, &f->node[k], &text, list);
+	p->partial = false;
+	p->outcome.text = text_take(&text);
+	p->outcome.json = json_pack("{s:o}", "nodes", list);
 }
 
 COMMAND(do_node_check)
@@ -187,6 +210,11 @@ static void absolute(const char *given, char *buf, size_t len)
 		snprintf(buf, len, "%s/%s", cwd, given);
 }
 
+static json_t *drive_body(const char *path, const char *node)
+{
+	return json_pack("{s:s,s:s*}", "path", path, "node", node);
+}
+
 static void probed(struct pending *p, const json_t *reply)
 {
 	const char *verdict =
@@ -215,7 +243,7 @@ COMMAND(do_drive_probe)
 
 	absolute(ARG("PATH"), path, sizeof(path));
 	live_ask_any(deck, outcome, "drive_probe",
-		     json_pack("{s:s}", "path", path), probed);
+		     drive_body(path, ARG("node")), probed);
 	return 0;
 }
 
@@ -233,7 +261,8 @@ COMMAND(do_drive_claim)
 		return outcome_fail(outcome, 2,
 				    "drive claim: no cluster is configured; "
 				    "say cluster=NAME");
-	body = json_pack("{s:s,s:s}", "path", path, "cluster", cluster);
+	body = drive_body(path, ARG("node"));
+	json_object_set_new(body, "cluster", json_string(cluster));
 	if (destroy) {
 		absolute(destroy, again, sizeof(again));
 		json_object_set_new(body, "destroy", json_string(again));
@@ -245,12 +274,12 @@ COMMAND(do_drive_claim)
 COMMAND(do_drive_release)
 {
 	char path[PATH_MAX * 2];
+	json_t *body;
 
 	absolute(ARG("PATH"), path, sizeof(path));
-	live_ask_any(deck, outcome, "drive_release",
-		     json_pack("{s:s,s:b}", "path", path, "force",
-			       ARG("force") != NULL),
-		     NULL);
+	body = drive_body(path, ARG("node"));
+	json_object_set_new(body, "force", json_boolean(ARG("force") != NULL));
+	live_ask_any(deck, outcome, "drive_release", body, NULL);
 	return 0;
 }
 
@@ -334,21 +363,48 @@ COMMAND(do_fault)
 /* ---- the agent
  * -------------------------------------------------------------------- */
 
+static void agent_line(const struct fleet_node *n, struct text *text,
+		       json_t *list)
+{
+	const char *via = n->link ? link_conn_via(n->link) : NULL;
+	bool up = n->state == FLEET_UP;
+
+	text_add(text, "agent %s: %s%s%s\n", n->agent,
+		 up ? "attached" : n->text, up && via ? ", by " : "",
+		 up && via ? via : "");
+	json_array_append_new(list,
+			      json_pack("{s:s,s:b,s:s*}", "agent", n->agent,
+					"attached", up, "via", via));
+}
+
 static void show_agent(struct pending *p, const json_t *reply)
 {
 	const struct model *m = deck_model(p->deck);
+	const struct fleet *f = p->deck->fleet;
 	const struct m_run *run = model_run(m);
-	const char *via = p->deck->link ? link_conn_via(p->deck->link) : NULL;
+	const char *via =
+		f && f->node->link ? link_conn_via(f->node->link) : NULL;
+	json_t *list = json_array();
+	struct text text = { 0 };
 
 	(void)reply;
-	p->outcome.json =
-		json_pack("{s:s,s:s,s:s*,s:s*,s:s*}", "agent", p->deck->agent,
-			  "cluster", m->cluster, "run", run ? run->id : NULL,
-			  "run_state", run ? run->state : NULL, "via", via);
-	outcome_say(&p->outcome, "agent %s: cluster %s, %s%s%s%s",
-		    p->deck->agent, *m->cluster ? m->cluster : "-",
-		    run ? "run " : "no run in this session",
-		    run ? run->state : "", via ? ", by " : "", via ? via : "");
+	for (size_t k = 0; f && f->nodes > 1 && k < f->nodes; k++)
+		agent_line(&f->node[k], &text, list);
+	if (f && f->nodes > 1)
+		via = NULL;
+	p->outcome.json = json_pack(
+		"{s:s,s:s,s:s*,s:s*,s:s*,s:o*}", "agent", p->deck->agent,
+		"cluster", m->cluster, "run", run ? run->id : NULL, "run_state",
+		run ? run->state : NULL, "via", via, "agents",
+		json_array_size(list) ? json_incref(list) : NULL);
+	json_decref(list);
+	text_add(&text, "%s %s: cluster %s, %s%s%s%s",
+		 f && f->nodes > 1 ? "agents of" : "agent", p->deck->agent,
+		 *m->cluster ? m->cluster : "-",
+		 run ? "run " : "no run in this session", run ? run->state : "",
+		 via ? ", by " : "", via ? via : "");
+	p->partial = false;
+	p->outcome.text = text_take(&text);
 }
 
 COMMAND(do_agent_status)

@@ -446,7 +446,7 @@ static int session_wish(struct deck *deck, const char *path,
 {
 	if (!path)
 		return 0;
-	if (deck->writer || deck->link_state != LINK_NONE)
+	if (deck->writer || live_state(deck) != LINK_NONE)
 		return outcome_fail(outcome, 2,
 				    "session: this console records to %s",
 				    deck->session_path),
@@ -486,7 +486,7 @@ COMMAND(do_demo)
 
 	if (session_wish(deck, ARG("session"), outcome))
 		return 0;
-	if (deck->link_state != LINK_NONE && !*deck->demo_dir)
+	if (live_state(deck) != LINK_NONE && !*deck->demo_dir)
 		live_close(deck);
 	if (!*deck->demo_dir && demo_open(deck, &err))
 		return outcome_fail(outcome, 1, "%s", err.text);
@@ -581,14 +581,14 @@ static void resume_ready(struct pending *p, const json_t *reply)
 	const struct m_run *run = model_run(deck_model(p->deck));
 
 	(void)reply;
-	if (p->deck->watching) {
+	if (live_watching(p->deck)) {
 		outcome_say(&p->outcome,
 			    "another console owns the agent still: this one "
 			    "watches on");
 	} else if (!run || !run->plan) {
 		outcome_say(&p->outcome, "attached; there is no run to go on "
 					 "with");
-	} else if (p->deck->hello_running && !model_run_over(run)) {
+	} else if (live_running(p->deck) && !model_run_over(run)) {
 		outcome_say(&p->outcome, "attached; the run goes on");
 		outcome_view(&p->outcome, "screen:run");
 	} else {
@@ -621,7 +621,7 @@ COMMAND(do_resume)
 		replay_play(deck, true);
 		return 0;
 	}
-	if (deck->link_state == LINK_LOST)
+	if (live_lost(deck))
 		return resume_lost(deck, outcome);
 	run = model_run(deck_model(deck));
 	if (run && !strcmp(run->state, "paused"))

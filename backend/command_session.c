@@ -122,7 +122,7 @@ COMMAND(do_open)
 			err.code == -ENOENT || err.code == -EINVAL ? 2 : 1,
 			"%s", err.text);
 	outcome_say(outcome, "%s%s%s", deck->session_path,
-		    *deck->link_text ? ": " : "", deck->link_text);
+		    *deck->replay_text ? ": " : "", deck->replay_text);
 	outcome_view(outcome, "screen:run");
 	return 0;
 }

@@ -153,6 +153,8 @@ static const struct command_arg vdisk_create_args[] = {
 	{ "size", "bytes", true, false, false, NULL, NULL, "Its size." },
 	NAMED("policy", "policy", NULL, "A named policy."),
 	POLICY_ARGS,
+	NAMED("owner", "domain", "the node that owns least",
+	      "Whose agent has it, in a cluster of several."),
 	END,
 };
 static const struct command_arg vdisk_set_args[] = {
@@ -193,8 +195,13 @@ static const struct command_arg policy_name_args[] = {
 	POSITIONAL("NAME", "policy", NEED, "The policy's name."),
 	END,
 };
+#define NODE_ARG                                \
+	NAMED("node", "domain", "its only one", \
+	      "The node that it is in; needed where the cluster has several.")
+
 static const struct command_arg drive_path_args[] = {
 	POSITIONAL("PATH", "file", NEED, "A directory or block device."),
+	NODE_ARG,
 	END,
 };
 static const struct command_arg drive_claim_args[] = {
@@ -203,6 +210,7 @@ static const struct command_arg drive_claim_args[] = {
 	      "The cluster that may use it."),
 	NAMED("destroy", "file", NULL,
 	      "The path again, to overwrite what stands there."),
+	NODE_ARG,
 	END,
 };
 static const struct command_arg node_clean_args[] = {
@@ -213,6 +221,7 @@ static const struct command_arg node_clean_args[] = {
 static const struct command_arg drive_release_args[] = {
 	POSITIONAL("PATH", "file", NEED, "A drive that iodeck has."),
 	FLAG("force", "Also when vDisks still have data on it."),
+	NODE_ARG,
 	END,
 };
 

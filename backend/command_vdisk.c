@@ -202,6 +202,8 @@ COMMAND(do_vdisk_create)
 
 	add_number(body, "size_bytes", ARG("size"), "bytes");
 	arg_policy(command, argc, argv, body);
+	if (ARG("owner"))
+		json_object_set_new(body, "owner", json_string(ARG("owner")));
 	if (!ARG("policy") && !ARG("raid")) {
 		json_decref(body);
 		return outcome_fail(outcome, 2,

@@ -24,6 +24,21 @@ int64_t (*deck_clock)(void) = monotonic_us;
 
 /* ---- open, close -------------------------------------------------------- */
 
+/* One at least: this machine. */
+static int nodes_read(struct deck *deck, struct err *err)
+{
+	const struct config *c = deck->config;
+	int r = 0;
+
+	deck->nodes = c->nodes ? json_array_size(c->nodes) : 1;
+	deck->node = calloc(deck->nodes, sizeof(*deck->node));
+	if (!deck->node)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t k = 0; c->nodes && !r && k < deck->nodes; k++)
+		r = node_read(json_array_get(c->nodes, k), &deck->node[k], err);
+	return c->node ? node_read(c->node, deck->node, err) : r;
+}
+
 static int deck_init(struct deck *deck, const struct deck_opts *opts,
 		     struct err *err)
 {
@@ -44,12 +59,9 @@ static int deck_init(struct deck *deck, const struct deck_opts *opts,
 	if (r)
 		return r;
 	deck->cluster = json_incref(deck->config->cluster);
-	deck->remote = deck->config->node != NULL;
-	if (deck->remote) {
-		r = node_read(deck->config->node, &deck->node, err);
-		if (r)
-			return r;
-	}
+	r = nodes_read(deck, err);
+	if (r)
+		return r;
 	deck->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (deck->epfd < 0)
 		return err_set(err, -errno, "epoll: %s", strerror(errno));
@@ -78,6 +90,7 @@ int deck_open(const struct deck_opts *opts, struct deck **deck, struct err *err)
 static void pending_free(struct pending *p)
 {
 	json_decref(p->body);
+	json_decref(p->merged);
 	outcome_free(&p->outcome);
 	if (p->order_free)
 		p->order_free(p->order);
@@ -115,6 +128,7 @@ void deck_close(struct deck *deck)
 	json_decref(deck->cluster);
 	model_free(deck->model);
 	free(deck->acked);
+	free(deck->node);
 	free(deck->command);
 	if (deck->epfd >= 0)
 		close(deck->epfd);
@@ -188,9 +202,13 @@ void deck_overlay_clear(struct deck *deck)
 void deck_status(const struct deck *deck, struct deck_status *s)
 {
 	memset(s, 0, sizeof(*s));
-	s->link = deck->reader ? LINK_REPLAY : deck->link_state;
-	snprintf(s->text, sizeof(s->text), "%s",
-		 *deck->disk_text ? deck->disk_text : deck->link_text);
+	s->link = deck->reader ? LINK_REPLAY : live_state(deck);
+	if (*deck->disk_text)
+		snprintf(s->text, sizeof(s->text), "%s", deck->disk_text);
+	else if (deck->reader)
+		snprintf(s->text, sizeof(s->text), "%s", deck->replay_text);
+	else
+		live_text(deck, s->text, sizeof(s->text));
 	s->recording = deck->writer && !deck->reader;
 	snprintf(s->session_path, sizeof(s->session_path), "%.255s",
 		 deck->session_path);
@@ -333,7 +351,7 @@ bool deck_outcome_take(struct deck *deck, struct outcome *outcome)
 {
 	struct pending **at = &deck->pending, *p;
 
-	while (*at && !(*at)->done)
+	while (*at && (!(*at)->done || (*at)->waits))
 		at = &(*at)->next;
 	p = *at;
 	if (!p)

@@ -3,7 +3,9 @@
  * The deck's own: one struct, and who of its files does what.
  *
  *   deck.c         opening, turning, commands and their outcomes
- *   deck_live.c    the link to an agent, requests
+ *   deck_live.c    the links to the agents
+ *   deck_ask.c     requests and their replies
+ *   deck_route.c   which nodes a request goes to
  *   deck_record.c  the session file and what is on disk
  *   deck_replay.c  a session file under a virtual clock
  *   demo.c         the demo's lab
@@ -13,7 +15,7 @@
 
 #include <limits.h>
 
-#include "backend/cluster/link.h"
+#include "backend/cluster/fleet.h"
 #include "backend/command.h"
 #include "backend/config.h"
 #include "backend/deck.h"
@@ -28,7 +30,11 @@ struct pending {
 	json_t *body;  /* until it is sent */
 	bool any_time; /* needs no open cluster */
 	bool sent, done;
-	bool until_down; /* asked, it is done when the link is down */
+	size_t waits;         /* replies that are still to come */
+	json_t *merged;       /* those that came, as one */
+	char lost[DECK_TEXT]; /* "" or who was, before it answered */
+	bool partial;         /* it should go to all, and not all are there */
+	bool until_down;      /* asked, it is done when the links are down */
 	struct outcome outcome;
 	/* reply NULL: the link went. Fills outcome. */
 	void (*reply)(struct pending *pending, const json_t *reply);
@@ -38,6 +44,7 @@ struct pending {
 };
 
 struct mark {
+	char a[64];
 	int64_t i, n;
 };
 
@@ -55,38 +62,27 @@ struct deck {
 	char *command; /* what was typed, for `open` */
 
 	/* live */
-	json_t *cluster; /* the document; NULL: none is configured */
-	char agent[MODEL_NAME];
+	json_t *cluster;        /* the document; NULL: none is configured */
+	char agent[MODEL_NAME]; /* its agent's name, or of all the first half */
 	char state_dir[PATH_MAX]; /* "": the usual one */
-	struct link_conn *link;
-	enum deck_link link_state;
-	char link_text[DECK_TEXT];
-	struct node node;
-	bool remote;          /* the agent runs on node */
-	int64_t opened_at_us; /* when attaching began */
-	int64_t retry_at_us;  /* monotonic; 0: no retry is due */
-	int64_t lost_at_us;   /* when a link that was up went; 0: it is up */
-	unsigned retries;
-	char agent_version[32];
-	int64_t up_after_us; /* how long attaching took */
-	bool watching;       /* attached as a watcher */
-	bool rewatch, drop;  /* to be done once out of the callbacks */
-	bool hello_running;  /* a run was going when it was attached */
-	bool hello_seen, cluster_asked, cluster_open, cluster_seen;
-	int64_t ready_at_us; /* monotonic; 0: not yet */
+	struct node *node;        /* where its agents are */
+	size_t nodes;
+	struct fleet *fleet;    /* NULL: not attached */
+	char program[PATH_MAX]; /* of agents of this machine */
 	unsigned applied;
 
 	/* record */
 	struct session_writer *writer;
 	char session_path[PATH_MAX];
 	bool keep;          /* there is something worth keeping */
-	struct mark *acked; /* of the agent, by incarnation */
+	struct mark *acked; /* of the agents, by incarnation */
 	size_t acked_count;
 	char disk_text[DECK_TEXT]; /* "" or why nothing is written */
 
 	/* replay */
 	struct session_reader *reader;
-	json_t *next_event; /* read and not yet due */
+	char replay_text[DECK_TEXT]; /* "" or what is wrong with the file */
+	json_t *next_event;          /* read and not yet due */
 	bool playing;
 	bool stepped; /* events at at_us itself are still to come */
 	double speed;
@@ -113,12 +109,26 @@ void outcome_view(struct outcome *outcome, const char *view);
 void live_step(struct deck *deck);
 int live_timeout_ms(const struct deck *deck);
 void live_close(struct deck *deck);
+enum deck_link live_state(const struct deck *deck);
+void live_text(const struct deck *deck, char *buf, size_t len);
 bool live_ready(const struct deck *deck);
-/* Attach again after the link was lost. */
+bool live_watching(const struct deck *deck);
+/* A run was going somewhere when it was attached. */
+bool live_running(const struct deck *deck);
+/* What is not attached is, or is tried at once. */
+int live_attach(struct deck *deck, bool need_cluster, struct err *err);
 int live_retry(struct deck *deck, struct err *err);
+/* Whether `resume` has links to bring back. */
+bool live_lost(const struct deck *deck);
+/* A console that watches: the next thing asked attaches it anew, as owner
+ * where nobody is; else it watches on. */
+void live_own(struct deck *deck);
+
+/* ---- deck_ask.c ---------------------------------------------------------- */
 /*
  * Queues a request for a command: outcome becomes pending, or says why not.
- * body may be NULL and is given away; reply NULL: "done" or the error.
+ * body may be NULL and is given away; reply NULL: "done" or the error. It is
+ * asked of the nodes that deck_route.c says; several replies are made one.
  * Returns the pending command or NULL.
  */
 struct pending *live_ask(struct deck *deck, struct outcome *outcome,
@@ -140,18 +150,31 @@ void live_show(struct deck *deck, struct outcome *outcome,
 /* From a reply(): asks for something further in the same command's name. */
 void pending_again(struct pending *pending, const char *what, json_t *body,
 		   void (*reply)(struct pending *pending, const json_t *reply));
-/* A console that watches: the next thing asked attaches it anew, as owner
- * where nobody is; else it watches on. */
-void live_own(struct deck *deck);
 /* Fills outcome from a reply's error; false: there was none. */
 bool reply_failed(struct pending *pending, const json_t *reply);
+/* Sends what can be sent, ends what cannot any more. */
+void pending_step(struct deck *deck);
+void pending_fail_all(struct deck *deck, const char *why, bool any_time);
+bool pending_waits(const struct deck *deck);
+
+/* ---- deck_route.c -------------------------------------------------------- */
+/* Which nodes a request goes to: to[], an entry a node. partial: it is for all
+ * of them, and some are not there. An error: none of those it is for is. */
+int route_find(struct deck *deck, const char *what, const json_t *body,
+	       bool *to, bool *partial, struct err *err);
+/* As this node is asked it; a new reference. */
+json_t *route_body(const struct deck *deck, const char *what,
+		   const json_t *body, const struct fleet_node *node,
+		   bool first);
 
 /* ---- deck_record.c ------------------------------------------------------- */
-/* At the agent's hello: which session goes on, or a new one. */
-int record_choose(struct deck *deck, const json_t *hello, struct err *err);
+/* At the agents' hello: which session goes on, or a new one. */
+int record_choose(struct deck *deck, struct fleet_node *const *node,
+		  size_t count, struct err *err);
 /* Opens a session file to go on with: folds it into the model. */
 int record_resume(struct deck *deck, const char *path, struct err *err);
-void record_event(struct deck *deck, const json_t *event);
+void record_event(struct deck *deck, struct fleet_node *node,
+		  const json_t *event);
 /* An event of the console's own; body is given away. */
 void record_own(struct deck *deck, const char *e, json_t *body);
 void record_tick(struct deck *deck, bool force);

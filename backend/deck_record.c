@@ -14,30 +14,32 @@
 
 #include "backend/paths.h"
 
-/* ---- marks: where the agent shall go on --------------------------------- */
+/* ---- marks: where the agents shall go on -------------------------------- */
 
 struct marks {
-	int64_t (*at)[2];
+	struct session_mark *at;
 	size_t count;
 };
 
-static int marks_put(struct marks *m, int64_t i, int64_t n)
+static int marks_put(struct marks *m, const char *a, int64_t i, int64_t n)
 {
-	int64_t(*more)[2];
+	struct session_mark *more;
 	size_t k;
 
 	for (k = 0; k < m->count; k++)
-		if (m->at[k][0] == i) {
-			if (n > m->at[k][1])
-				m->at[k][1] = n;
+		if (m->at[k].i == i && !strcmp(m->at[k].a, a)) {
+			if (n > m->at[k].n)
+				m->at[k].n = n;
 			return 0;
 		}
 	more = realloc(m->at, (m->count + 1) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	m->at = more;
-	more[m->count][0] = i;
-	more[m->count++][1] = n;
+	more += m->count++;
+	snprintf(more->a, sizeof(more->a), "%s", a);
+	more->i = i;
+	more->n = n;
 	return 0;
 }
 
@@ -46,20 +48,38 @@ static void marks_of_writer(const struct deck *deck, struct marks *m)
 	const struct session_mark *mark;
 	size_t count, k;
 
-	if (!deck->writer)
-		return;
 	count = session_marks(deck->writer, &mark);
 	for (k = 0; k < count; k++)
-		if (!strcmp(mark[k].a, deck->agent))
-			marks_put(m, mark[k].i, mark[k].n);
+		marks_put(m, mark[k].a, mark[k].i, mark[k].n);
+}
+
+/* Those of one agent, as its link wants them. */
+static int marks_give(const struct marks *m, struct fleet_node *node,
+		      const char *session, bool take)
+{
+	int64_t(*from)[2] = calloc(m->count + 1, sizeof(*from));
+	size_t n = 0, k;
+	int r;
+
+	if (!from)
+		return -ENOMEM;
+	for (k = 0; k < m->count; k++) {
+		if (strcmp(m->at[k].a, node->agent) != 0)
+			continue;
+		from[n][0] = m->at[k].i;
+		from[n++][1] = m->at[k].n;
+	}
+	r = fleet_from(node, session, (const int64_t(*)[2])from, n, take);
+	free(from);
+	return r;
 }
 
 /* ---- reading a session ----------------------------------------------------
  */
 
-/* Folds a file into a model, and notes how far it has its agent's events. */
-static int fold(const char *path, const char *agent, struct model *model,
-		struct marks *marks, uint64_t *torn_bytes, struct err *err)
+/* Folds a file into a model, and notes how far it has whose events. */
+static int fold(const char *path, struct model *model, struct marks *marks,
+		uint64_t *torn_bytes, struct err *err)
 {
 	struct session_reader *reader;
 	struct event_head head;
@@ -75,9 +95,8 @@ static int fold(const char *path, const char *agent, struct model *model,
 		if (r)
 			break;
 		model_apply(model, event, NULL);
-		if (marks && !event_head(event, &head, NULL) &&
-		    !strcmp(head.a, agent))
-			marks_put(marks, head.i, head.n);
+		if (marks && !event_head(event, &head, NULL))
+			marks_put(marks, head.a, head.i, head.n);
 		json_decref(event);
 	}
 	session_reader_free(reader);
@@ -91,7 +110,7 @@ int session_model(const char *path, struct model **model, uint64_t *torn_bytes,
 
 	if (model_new(model))
 		return err_set(err, -ENOMEM, "out of memory");
-	r = fold(path, "", *model, NULL, torn_bytes, err);
+	r = fold(path, *model, NULL, torn_bytes, err);
 	if (r) {
 		model_free(*model);
 		*model = NULL;
@@ -241,93 +260,165 @@ int record_resume(struct deck *deck, const char *path, struct err *err)
 	return 0;
 }
 
+static const char *session_of(const struct fleet_node *node)
+{
+	const char *path =
+		json_string_value(json_object_get(node->hello, "session"));
+
+	return path && path_exists(path) ? path : NULL;
+}
+
 /*
- * The agent's own session goes on when its run does, or when the console that
+ * An agent's own session goes on when its run does, or when the console that
  * wrote it was killed; else its events begin a new one, behind what the old
- * one has.
+ * one has. True: it goes on, or its writer lives and is to be watched.
  */
-static int session_of_agent(struct deck *deck, const char *path, bool running,
-			    struct marks *marks, struct err *err)
+static bool session_goes_on(struct deck *deck, const char *path, bool running,
+			    struct err *err)
 {
 	struct model *model;
 	uint64_t torn;
 	int r;
 
-	if (!path || !path_exists(path) || model_new(&model))
-		return 0;
-	r = fold(path, deck->agent, model, marks, &torn, NULL);
-	if (!r && (running || !model->closed) && !*deck->session_want) {
-		r = session_create(path, true, &deck->writer, err);
-		if (r == -EBUSY) {
-			deck->rewatch = true;
-			r = 0;
-		} else if (!r) {
-			snprintf(deck->session_path, sizeof(deck->session_path),
-				 "%s", path);
-			deck->keep = true;
-			model_take(deck, model);
-			return 0;
-		}
-	} else {
-		r = 0;
+	if (*deck->session_want || model_new(&model))
+		return false;
+	r = fold(path, model, NULL, &torn, NULL);
+	if (r || (!running && model->closed)) {
+		model_free(model);
+		return false;
 	}
-	model_free(model);
-	return r;
+	r = session_create(path, true, &deck->writer, err);
+	if (r) {
+		model_free(model);
+		if (r == -EBUSY)
+			fleet_rewatch(deck->fleet);
+		return r == -EBUSY;
+	}
+	snprintf(deck->session_path, sizeof(deck->session_path), "%s", path);
+	deck->keep = true;
+	model_take(deck, model);
+	return true;
 }
 
-static int choose_watched(struct deck *deck, const char *path,
-			  struct marks *marks)
+/* That of a run first; each file is looked at once. */
+static int session_pick(struct deck *deck, struct fleet_node *const *node,
+			size_t count, struct err *err)
+{
+	for (int idle = 0; idle < 2; idle++) {
+		const char *before = "", *path;
+
+		for (size_t k = 0; k < count; k++) {
+			path = session_of(node[k]);
+			if (!path || node[k]->running == (bool)idle ||
+			    !strcmp(path, before))
+				continue;
+			before = path;
+			if (session_goes_on(deck, path, !idle, err))
+				return 0;
+		}
+	}
+	return record_new(deck, err);
+}
+
+static void watched_read(struct deck *deck, const char *path,
+			 struct marks *marks)
 {
 	struct model *model;
 	uint64_t torn;
 
-	if (!path || !path_exists(path) || model_new(&model))
-		return 0;
-	if (fold(path, deck->agent, model, marks, &torn, NULL)) {
+	if (model_new(&model))
+		return;
+	if (fold(path, model, marks, &torn, NULL)) {
 		model_free(model);
 		marks->count = 0;
-		return 0;
+		return;
 	}
 	model_take(deck, model);
 	snprintf(deck->session_path, sizeof(deck->session_path), "%s", path);
-	return 0;
 }
 
-static int choose(struct deck *deck, const char *path, bool running,
-		  struct marks *marks, struct err *err)
+/* What its owners write; what others of them say later follows by itself. */
+static int choose_watched(struct deck *deck, struct fleet_node *const *node,
+			  size_t count)
 {
-	int r;
+	struct marks marks = { 0 };
+	const char *path = NULL;
+	size_t k;
+	int r = 0;
 
-	if (deck->writer) {
-		marks_of_writer(deck, marks);
+	if (fleet_state(deck->fleet) == FLEET_UP)
 		return 0;
-	}
-	if (deck->watching)
-		return choose_watched(deck, path, marks);
-	if (deck->none) {
-		/* What is being recorded elsewhere is not ours to take. */
-		deck->rewatch = running;
-		return 0;
-	}
-	r = session_of_agent(deck, path, running, marks, err);
-	if (!r && !deck->writer && !deck->rewatch)
-		r = record_new(deck, err);
+	for (k = 0; k < count && !path; k++)
+		path = session_of(node[k]);
+	if (path)
+		watched_read(deck, path, &marks);
+	for (k = 0; k < count && !r; k++)
+		r = marks_give(&marks, node[k], NULL, false);
+	free(marks.at);
 	return r;
 }
 
-int record_choose(struct deck *deck, const json_t *hello, struct err *err)
+/* Of a session that this console writes, an agent that names it had this
+ * console, and had only not noticed that its link was lost. */
+static bool is_ours(const struct deck *deck, const struct fleet_node *node)
 {
-	const char *path = json_string_value(json_object_get(hello, "session"));
-	const char *state = json_string_value(json_object_get(hello, "state"));
-	struct marks marks = { 0 };
-	int r;
+	const char *path = session_of(node);
 
-	r = choose(deck, path, state && !strcmp(state, "running"), &marks, err);
-	if (!r)
-		r = link_conn_from(deck->link,
-				   deck->writer ? deck->session_path : NULL,
-				   (const int64_t(*)[2])marks.at, marks.count);
+	return node->ups && path && deck->writer &&
+	       !strcmp(path, deck->session_path);
+}
+
+/* What the file has, and of an agent that another file is of, what that has. */
+static int choose_marks(struct deck *deck, struct fleet_node *const *node,
+			size_t count)
+{
+	struct marks marks = { 0 }, more = { 0 };
+	const char *read = deck->session_path;
+	struct model *model;
+	uint64_t torn;
+	int r = 0;
+
+	if (deck->writer)
+		marks_of_writer(deck, &marks);
+	for (size_t k = 0; k < count && !r; k++) {
+		const char *path = session_of(node[k]);
+
+		if (deck->writer && path && strcmp(path, read) != 0 &&
+		    strcmp(path, deck->session_path) != 0 &&
+		    !model_new(&model)) {
+			fold(path, model, &more, &torn, NULL);
+			model_free(model);
+			read = path;
+		}
+		for (size_t i = 0; i < more.count; i++)
+			marks_put(&marks, more.at[i].a, more.at[i].i,
+				  more.at[i].n);
+		r = marks_give(&marks, node[k],
+			       deck->writer ? deck->session_path : NULL,
+			       is_ours(deck, node[k]));
+	}
 	free(marks.at);
+	free(more.at);
+	return r;
+}
+
+int record_choose(struct deck *deck, struct fleet_node *const *node,
+		  size_t count, struct err *err)
+{
+	int r = 0;
+
+	if (live_watching(deck))
+		return choose_watched(deck, node, count);
+	if (!deck->writer && deck->none) {
+		/* What is being recorded elsewhere is not ours to take. */
+		for (size_t k = 0; k < count; k++)
+			if (node[k]->running)
+				fleet_rewatch(deck->fleet);
+	} else if (!deck->writer) {
+		r = session_pick(deck, node, count, err);
+	}
+	if (!r && choose_marks(deck, node, count))
+		r = err_set(err, -ENOMEM, "out of memory");
 	return r;
 }
 
@@ -344,15 +435,16 @@ static void event_fold(struct deck *deck, const json_t *event)
 		deck->keep = true;
 }
 
-static void ack_at_once(struct deck *deck, const json_t *event)
+static void ack_at_once(struct fleet_node *node, const json_t *event)
 {
 	struct event_head head;
 
 	if (!event_head(event, &head, NULL))
-		link_conn_ack(deck->link, head.i, head.n);
+		link_conn_ack(node->link, head.i, head.n);
 }
 
-void record_event(struct deck *deck, const json_t *event)
+void record_event(struct deck *deck, struct fleet_node *node,
+		  const json_t *event)
 {
 	struct err err;
 	int r;
@@ -364,11 +456,11 @@ void record_event(struct deck *deck, const json_t *event)
 		if (r) {
 			snprintf(deck->disk_text, sizeof(deck->disk_text),
 				 "%.190s", err.text);
-			deck->drop = true;
+			fleet_drop(deck->fleet, deck->disk_text);
 			return;
 		}
-	} else if (!deck->watching) {
-		ack_at_once(deck, event);
+	} else if (!live_watching(deck)) {
+		ack_at_once(node, event);
 	}
 	event_fold(deck, event);
 }
@@ -386,19 +478,20 @@ void record_own(struct deck *deck, const char *e, json_t *body)
 /* ---- what is on disk -------------------------------------------------------
  */
 
-static int64_t *acked_of(struct deck *deck, int64_t i)
+static int64_t *acked_of(struct deck *deck, const char *a, int64_t i)
 {
 	struct mark *more;
 	size_t k;
 
 	for (k = 0; k < deck->acked_count; k++)
-		if (deck->acked[k].i == i)
+		if (deck->acked[k].i == i && !strcmp(deck->acked[k].a, a))
 			return &deck->acked[k].n;
 	more = realloc(deck->acked, (deck->acked_count + 1) * sizeof(*more));
 	if (!more)
 		return NULL;
 	deck->acked = more;
 	more[deck->acked_count] = (struct mark) { .i = i };
+	snprintf(more[deck->acked_count].a, sizeof(more->a), "%s", a);
 	return &more[deck->acked_count++].n;
 }
 
@@ -406,17 +499,19 @@ static void ack_written(struct deck *deck)
 {
 	const struct session_mark *mark;
 	size_t count = session_marks(deck->writer, &mark), k;
+	struct fleet_node *node;
 	int64_t written, *acked;
 
 	for (k = 0; k < count; k++) {
-		if (strcmp(mark[k].a, deck->agent) != 0)
+		node = fleet_by_agent(deck->fleet, mark[k].a);
+		if (!node || node->state != FLEET_UP)
 			continue;
-		acked = acked_of(deck, mark[k].i);
+		acked = acked_of(deck, mark[k].a, mark[k].i);
 		written = session_written(deck->writer, mark[k].a, mark[k].i);
 		if (!acked || written <= *acked)
 			continue;
 		*acked = written;
-		link_conn_ack(deck->link, mark[k].i, written);
+		link_conn_ack(node->link, mark[k].i, written);
 	}
 }
 
@@ -431,7 +526,7 @@ void record_tick(struct deck *deck, bool force)
 			 err.text);
 	else
 		deck->disk_text[0] = '\0';
-	if (deck->link && deck->link_state == LINK_LIVE)
+	if (deck->fleet)
 		ack_written(deck);
 }
 

@@ -71,9 +71,9 @@ int replay_open(struct deck *deck, const char *path, struct err *err)
 	deck->model = model;
 	deck->reader = reader;
 	snprintf(deck->session_path, sizeof(deck->session_path), "%s", full);
-	deck->link_text[0] = '\0';
+	deck->replay_text[0] = '\0';
 	if (torn)
-		snprintf(deck->link_text, sizeof(deck->link_text),
+		snprintf(deck->replay_text, sizeof(deck->replay_text),
 			 "the last %llu bytes of the file were torn and are "
 			 "left out",
 			 (unsigned long long)torn);

@@ -241,7 +241,8 @@ int demo_open(struct deck *deck, struct err *err)
 		 (int)sizeof(deck->state_dir) - 8, deck->demo_dir);
 	json_decref(deck->cluster);
 	deck->cluster = doc;
-	deck->remote = false;
+	deck->nodes = 1;
+	*deck->node = (struct node) { 0 };
 	return 0;
 }
 

@@ -160,6 +160,7 @@ struct m_member {
 };
 
 struct m_vdisk {
+	char agent[MODEL_NAME]; /* that tells of it: its owner */
 	char name[MODEL_NAME], uuid[40], policy[MODEL_NAME];
 	char layout[16], compression[8]; /* "log", "lz4"; "" not told */
 	char state[16], reason[MODEL_TEXT];

@@ -4,6 +4,7 @@
  * layout tells of itself: counters, of which two events make an interval.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,6 +226,7 @@ int model_on_vdisk(struct m_state *s, const struct event_head *head,
 	struct model *m = &s->pub;
 	struct m_vdisk v = { 0 }, *at;
 
+	snprintf(v.agent, sizeof(v.agent), "%s", head->a);
 	in_vdisk(in, &v);
 	if (in->rc)
 		return in->rc;

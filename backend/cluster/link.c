@@ -46,10 +46,11 @@ struct link_conn {
 	json_t *node; /* what opts.node's texts are copies in; NULL: here */
 	struct node at;
 	char via[400];
-	int code;
+	int code, refused;
+	bool attaching; /* asked to, since hello */
 	struct pollfd watched[TRANSPORT_FDS]; /* what epoll looks for */
 	int watches;
-	int way_ms; /* when the transport wants a turn; -1: any time */
+	uint64_t way_due_ms; /* when the transport wants a turn; 0: any time */
 	struct wire wire;
 	struct asked *asked;
 	int64_t id; /* the last given out */
@@ -179,6 +180,7 @@ static void on_attached(const json_t *reply, void *arg)
 		return;
 	}
 	why = json_string_value(json_object_get(reply, "error"));
+	c->refused = (int)json_integer_value(json_object_get(reply, "code"));
 	link_down(c, "%s", why ? why : "the agent refuses without a reason");
 }
 
@@ -186,6 +188,7 @@ static void attach_ask(struct link_conn *c)
 {
 	json_t *from = json_array(), *body;
 
+	c->attaching = true;
 	for (size_t k = 0; k < c->marks; k++)
 		json_array_append_new(
 			from, json_pack("[II]", (json_int_t)c->mark[k][0],
@@ -220,7 +223,8 @@ static void on_hello(struct link_conn *c, const json_t *line)
 	} else {
 		c->hello = json_incref((json_t *)line);
 		c->opts.state(LINK_OPENING, c->hello, NULL, c->opts.arg);
-		attach_ask(c);
+		if (!c->opts.hold)
+			attach_ask(c);
 	}
 }
 
@@ -262,6 +266,16 @@ static void on_event(struct link_conn *c, const json_t *line)
 		c->opts.event(line, c->opts.arg);
 }
 
+static void on_ask(struct link_conn *c, const json_t *line)
+{
+	const json_t *n = json_object_get(line, "ask");
+
+	if (!json_is_integer(n) || c->state != LINK_UP || !c->opts.ask)
+		link_down(c, "agent %s asks what it may not", c->opts.agent);
+	else
+		c->opts.ask(line, c->opts.arg);
+}
+
 static void on_line(struct link_conn *c, const json_t *line)
 {
 	const char *why;
@@ -272,6 +286,8 @@ static void on_line(struct link_conn *c, const json_t *line)
 		on_reply(c, line);
 	} else if (json_object_get(line, "e")) {
 		on_event(c, line);
+	} else if (json_object_get(line, "ask")) {
+		on_ask(c, line);
 	} else {
 		why = json_string_value(json_object_get(line, "error"));
 		link_down(c, "agent %s has ended the connection: %s",
@@ -370,15 +386,14 @@ static void stream_watch(struct link_conn *c)
 {
 	struct pollfd fd[TRANSPORT_FDS];
 	size_t waiting = 0;
-	int n = 0, k;
+	int n = 0, ms = -1, k;
 
-	c->way_ms = -1;
 	if (c->transport) {
 		wire_out(&c->wire, &waiting);
-		n = c->transport->ops->poll(c->transport, waiting > 0, fd,
-					    &c->way_ms);
+		n = c->transport->ops->poll(c->transport, waiting > 0, fd, &ms);
 		via_set(c, c->transport->ops->via(c->transport));
 	}
+	c->way_due_ms = ms < 0 ? 0 : now_ms() + (uint64_t)ms;
 	for (k = 0; k < c->watches; k++)
 		epoll_ctl(c->epfd, EPOLL_CTL_DEL, c->watched[k].fd, NULL);
 	for (k = 0; k < n; k++) {
@@ -433,7 +448,8 @@ static int transport_start(struct link_conn *c, struct err *err)
 	};
 	int rc;
 
-	c->code = 0;
+	c->code = c->refused = 0;
+	c->attaching = false;
 	rc = agent_way_open(&way, &c->transport, err);
 	if (rc)
 		return rc;
@@ -497,6 +513,14 @@ int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
 	return rc;
 }
 
+void link_conn_shut(struct link_conn *c)
+{
+	if (!c->transport)
+		return;
+	stream_write(c);
+	transport_shut(c->transport);
+}
+
 void link_conn_close(struct link_conn *c)
 {
 	if (!c)
@@ -528,6 +552,24 @@ int link_conn_code(const struct link_conn *c)
 	return c->code;
 }
 
+int link_conn_refused(const struct link_conn *c)
+{
+	return c->refused;
+}
+
+void link_conn_take(struct link_conn *c, bool take)
+{
+	c->opts.take = take;
+}
+
+void link_conn_attach(struct link_conn *c)
+{
+	if (!c->hello || c->attaching || c->state != LINK_OPENING)
+		return;
+	attach_ask(c);
+	stream_watch(c);
+}
+
 int link_conn_fd(const struct link_conn *c)
 {
 	return c->epfd;
@@ -536,7 +578,6 @@ int link_conn_fd(const struct link_conn *c)
 int link_conn_timeout_ms(const struct link_conn *c)
 {
 	uint64_t now = now_ms(), due;
-	int ms;
 
 	if (c->state == LINK_OPENING)
 		due = c->since_ms + open_ms(c);
@@ -545,8 +586,9 @@ int link_conn_timeout_ms(const struct link_conn *c)
 						 : c->heard_ms + PING_MS;
 	else
 		return -1;
-	ms = due > now ? (int)(due - now) : 0;
-	return c->way_ms >= 0 && c->way_ms < ms ? c->way_ms : ms;
+	if (c->way_due_ms && c->way_due_ms < due)
+		due = c->way_due_ms;
+	return due > now ? (int)(due - now) : 0;
 }
 
 void link_conn_step(struct link_conn *c)
@@ -599,17 +641,27 @@ out:
 	return rc ? rc : c->id;
 }
 
-void link_conn_ack(struct link_conn *c, int64_t i, int64_t n)
+static void line_send(struct link_conn *c, json_t *line)
 {
-	json_t *line;
-
-	if (c->state != LINK_UP || c->opts.watch)
-		return;
-	line = json_pack("{s:s, s:I, s:I}", "do", "ack", "i", (json_int_t)i,
-			 "n", (json_int_t)n);
 	if (line && !wire_put(&c->wire, line)) {
 		stream_write(c);
 		stream_watch(c);
 	}
 	json_decref(line);
+}
+
+void link_conn_tell(struct link_conn *c, int64_t n, json_t *reply)
+{
+	if (c->state == LINK_UP)
+		line_send(c, json_pack("{s:I, s:o}", "told", (json_int_t)n,
+				       "reply", reply));
+	else
+		json_decref(reply);
+}
+
+void link_conn_ack(struct link_conn *c, int64_t i, int64_t n)
+{
+	if (c->state == LINK_UP && !c->opts.watch)
+		line_send(c, json_pack("{s:s, s:I, s:I}", "do", "ack", "i",
+				       (json_int_t)i, "n", (json_int_t)n));
 }

@@ -25,6 +25,7 @@ struct link_conn_opts {
 	const char *state_dir; /* sockets, spool; NULL: XDG_STATE_HOME */
 	bool watch;
 	bool take;           /* take over from an owner that is alive */
+	bool hold;           /* after hello, wait for link_conn_attach() */
 	const char *session; /* path, told to the agent */
 	/* marks to attach from: (i, n) pairs of this agent */
 	const int64_t (*from)[2];
@@ -42,11 +43,16 @@ struct link_conn_opts {
 	 */
 	void (*state)(enum link_state state, const json_t *hello,
 		      const char *reason, void *arg);
+	/* The agent asks its console; link_conn_tell() answers. NULL: it may
+	 * not. */
+	void (*ask)(const json_t *ask, void *arg);
 	void *arg;
 };
 
 int link_conn_open(const struct link_conn_opts *opts, struct link_conn **conn,
 		   struct err *err);
+/* Of several to be closed: begins it, so that they end together. */
+void link_conn_shut(struct link_conn *conn);
 /* Detaches; the agent goes on. Takes NULL. */
 void link_conn_close(struct link_conn *conn);
 int link_conn_fd(const struct link_conn *conn); /* epoll fd */
@@ -56,6 +62,9 @@ const char *link_conn_via(const struct link_conn *conn);
 /* Why it is DOWN: a negative errno of the way; 0: other reasons, as an agent
  * that has ended. */
 int link_conn_code(const struct link_conn *conn);
+/* Why the agent refused to be attached to: -EBUSY, it has an owner; 0: it did
+ * not. */
+int link_conn_refused(const struct link_conn *conn);
 /* Does what is at hand; callbacks run from here. */
 void link_conn_step(struct link_conn *conn);
 /*
@@ -65,6 +74,10 @@ void link_conn_step(struct link_conn *conn);
  */
 int link_conn_from(struct link_conn *conn, const char *session,
 		   const int64_t (*from)[2], size_t from_count);
+/* Take over, or not, in the attach to come. */
+void link_conn_take(struct link_conn *conn, bool take);
+/* With opts.hold, once hello is there: goes on. */
+void link_conn_attach(struct link_conn *conn);
 /* Attach again after DOWN, with the marks as they are now. */
 int link_conn_retry(struct link_conn *conn, struct err *err);
 
@@ -72,6 +85,8 @@ int link_conn_retry(struct link_conn *conn, struct err *err);
  * given away. Returns the request's id or a negative errno. */
 int64_t link_conn_ask(struct link_conn *conn, const char *what, json_t *body,
 		      void (*reply)(const json_t *reply, void *arg), void *arg);
+/* The answer to the agent's question n; reply is given away. */
+void link_conn_tell(struct link_conn *conn, int64_t n, json_t *reply);
 /* What is on disk: (i, n). */
 void link_conn_ack(struct link_conn *conn, int64_t i, int64_t n);
 

@@ -66,6 +66,11 @@ static void child_close(struct transport *t)
 	free(c);
 }
 
+static void child_shut(struct transport *t)
+{
+	process_shut(&child_of(t)->process);
+}
+
 static const struct transport_ops child_ops = {
 	.kind = "child",
 	.poll = child_poll,
@@ -73,6 +78,7 @@ static const struct transport_ops child_ops = {
 	.read_err = child_read_err,
 	.write = child_write,
 	.via = child_via,
+	.shut = child_shut,
 	.close = child_close,
 };
 

@@ -173,6 +173,11 @@ static void openssh_close(struct transport *t)
 	free(o);
 }
 
+static void openssh_shut(struct transport *t)
+{
+	process_shut(&openssh_of(t)->process);
+}
+
 static const struct transport_ops openssh_ops = {
 	.kind = "ssh",
 	.poll = openssh_poll,
@@ -180,6 +185,7 @@ static const struct transport_ops openssh_ops = {
 	.read_err = openssh_read_err,
 	.write = openssh_write,
 	.via = openssh_via,
+	.shut = openssh_shut,
 	.close = openssh_close,
 };
 

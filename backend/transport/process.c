@@ -186,10 +186,28 @@ void process_write_end(struct process *p)
 	shutdown(p->fd, SHUT_WR);
 }
 
+void process_shut(struct process *p)
+{
+	if (p->fd < 0 || p->shut_ms)
+		return;
+	shutdown(p->fd, SHUT_WR);
+	p->shut_ms = transport_now_ms();
+}
+
+/* Of the patience, what is left since it was told to end. */
+static int patience_left(const struct process *p, int patience_ms)
+{
+	int64_t left = p->shut_ms + patience_ms - transport_now_ms();
+
+	return p->shut_ms && left < patience_ms ? (int)(left > 0 ? left : 0)
+						: patience_ms;
+}
+
 void process_end(struct process *p, int patience_ms)
 {
 	struct pollfd end = { .fd = p->fd, .events = POLLRDHUP };
 
+	patience_ms = patience_left(p, patience_ms);
 	if (p->fd >= 0) {
 		shutdown(p->fd, SHUT_WR);
 		if (p->pid && patience_ms)

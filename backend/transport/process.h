@@ -17,6 +17,7 @@ struct process {
 	int status;     /* as waitpid() gives it, with over */
 	bool over;
 	int64_t ended_ms; /* when stdout's end was read; 0: not yet */
+	int64_t shut_ms;  /* when process_shut() was called; 0: not yet */
 	struct said said;
 };
 
@@ -36,6 +37,8 @@ ssize_t process_read(struct process *p, void *buf, size_t len);
 ssize_t process_write(struct process *p, const void *buf, size_t len);
 /* Its stdin ends. */
 void process_write_end(struct process *p);
+/* The same, and its patience in process_end() begins. */
+void process_shut(struct process *p);
 /* Waits patience_ms for it to end by itself, then kills it. */
 void process_end(struct process *p, int patience_ms);
 

@@ -434,6 +434,11 @@ static const char *remote_via(const struct transport *t)
 	return remote_of(t)->via;
 }
 
+static void remote_shut(struct transport *t)
+{
+	transport_shut(remote_of(t)->inner);
+}
+
 static void remote_close(struct transport *t)
 {
 	struct remote *r = remote_of(t);
@@ -462,6 +467,7 @@ static const struct transport_ops remote_ops = {
 	.read_err = remote_read_err,
 	.write = remote_write,
 	.via = remote_via,
+	.shut = remote_shut,
 	.close = remote_close,
 };
 

@@ -14,6 +14,12 @@ int transport_open(const struct transport_opts *opts, struct transport **t,
 	return child_open(opts->argv, t, err);
 }
 
+void transport_shut(struct transport *t)
+{
+	if (t && t->ops->shut)
+		t->ops->shut(t);
+}
+
 void transport_close(struct transport *t)
 {
 	if (t)

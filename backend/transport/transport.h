@@ -75,6 +75,8 @@ struct transport_ops {
 	/* For people: "child", "libssh2", "ssh: the host is behind a jump
 	 * host"; borrowed. */
 	const char *(*via)(const struct transport *t);
+	/* NULL: nothing to do. See transport_shut(). */
+	void (*shut)(struct transport *t);
 	void (*close)(struct transport *t);
 };
 
@@ -84,6 +86,9 @@ extern int transport_hurry;
 
 int transport_open(const struct transport_opts *opts, struct transport **t,
 		   struct err *err);
+/* Of several to be closed: nothing more is written, and what the far end needs
+ * to go it needs at the same time as the others'. Takes NULL. */
+void transport_shut(struct transport *t);
 /* Takes NULL. */
 void transport_close(struct transport *t);
 

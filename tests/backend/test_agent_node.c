@@ -279,7 +279,7 @@ static void test_refused(void **unused)
 	sshlab_write(&ssh, "known_hosts", "%s", "");
 	deck = deck_new();
 	deck_says(deck, "node", "check", 1, "ssh-keyscan");
-	assert_int_equal(deck->retry_at_us, 0);
+	assert_int_equal(deck->fleet->node->retry_at_us, 0);
 	deck_close(deck);
 	sshlab_known(&ssh);
 	config_write("become = \"sh -c false --\";");
