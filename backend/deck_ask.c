@@ -198,8 +198,8 @@ static void send_one(struct pending *p, struct fleet_node *n, bool first)
 	*from = (struct from) { p, n };
 	p->waits++;
 	if (fleet_ask(n, p->what,
-		      route_body(p->deck, p->what, p->body, n, first),
-		      on_reply, from) < 0) {
+		      route_body(p->deck, p->what, p->body, n, first), on_reply,
+		      from) < 0) {
 		p->waits--;
 		free(from);
 	}
@@ -292,8 +292,7 @@ void pending_step(struct deck *deck)
 	else if (fleet_hopeless(deck->fleet))
 		pending_fail_all(deck, why, false);
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && !p->sent && !p->until_down &&
-		    may_send(deck, p))
+		if (!p->done && !p->sent && !p->until_down && may_send(deck, p))
 			pending_send(deck, p);
 }
 

@@ -6,6 +6,7 @@
  *   deck_live.c    the links to the agents
  *   deck_ask.c     requests and their replies
  *   deck_route.c   which nodes a request goes to
+ *   deck_node.c    what is told of the nodes
  *   deck_record.c  the session file and what is on disk
  *   deck_replay.c  a session file under a virtual clock
  *   demo.c         the demo's lab
@@ -69,6 +70,8 @@ struct deck {
 	size_t nodes;
 	struct fleet *fleet;    /* NULL: not attached */
 	char program[PATH_MAX]; /* of agents of this machine */
+	struct told *told;      /* of each node; deck_node.c's */
+	int64_t look_at_us;
 	unsigned applied;
 
 	/* record */
@@ -166,6 +169,13 @@ int route_find(struct deck *deck, const char *what, const json_t *body,
 json_t *route_body(const struct deck *deck, const char *what,
 		   const json_t *body, const struct fleet_node *node,
 		   bool first);
+
+/* ---- deck_node.c --------------------------------------------------------- */
+/* An event, where there is news of it. */
+void node_tell(struct deck *deck, const struct fleet_node *node);
+/* The same of all, once a second. */
+void nodes_look(struct deck *deck);
+void nodes_forget(struct deck *deck);
 
 /* ---- deck_record.c ------------------------------------------------------- */
 /* At the agents' hello: which session goes on, or a new one. */

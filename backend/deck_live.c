@@ -82,6 +82,9 @@ static void on_choose(struct fleet_node *const *node, size_t count, void *arg)
 
 	if (record_choose(deck, node, count, &err))
 		fleet_drop(deck->fleet, err.text);
+	else if (!deck->fleet->rewatch)
+		for (size_t k = 0; k < count; k++)
+			node_tell(deck, node[k]);
 }
 
 static void on_event(struct fleet_node *node, const json_t *event, void *arg)
@@ -89,10 +92,13 @@ static void on_event(struct fleet_node *node, const json_t *event, void *arg)
 	record_event(arg, node, event);
 }
 
+/* Before there is a session it is not told. */
 static void on_changed(struct fleet_node *node, void *arg)
 {
-	(void)node;
-	(void)arg;
+	struct deck *deck = arg;
+
+	if (deck->fleet && deck->fleet->chosen)
+		node_tell(deck, node);
 }
 
 /* ---- attaching ---------------------------------------------------------- */
@@ -104,6 +110,7 @@ static void fleet_end(struct deck *deck)
 	epoll_ctl(deck->epfd, EPOLL_CTL_DEL, fleet_fd(deck->fleet), NULL);
 	fleet_close(deck->fleet);
 	deck->fleet = NULL;
+	nodes_forget(deck);
 }
 
 static int fleet_begin(struct deck *deck, struct err *err)
@@ -190,6 +197,8 @@ void live_step(struct deck *deck)
 		fleet_step(deck->fleet);
 	if (live_watching(deck))
 		record_close(deck, "watching another console's session");
+	if (deck->fleet && deck->fleet->chosen)
+		nodes_look(deck);
 	record_tick(deck, false);
 	pending_step(deck);
 }

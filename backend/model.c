@@ -58,9 +58,8 @@ void model_free(struct model *model)
 	if (!s)
 		return;
 	model_runs_free(s);
-	for (size_t i = 0; i < model->domains; i++)
-		free(model->domain[i].drive);
-	free(model->domain);
+	model_domains_free(model->domain, model->domains);
+	free(model->node);
 	model_hosts_free(model);
 	free(model->policy);
 	model_vdisks_free(s);
@@ -233,6 +232,7 @@ static const struct {
 	{ "policy_gone", model_on_policy_gone },
 	{ "cluster", model_on_cluster },
 	{ "host", model_on_host },
+	{ "node", model_on_node },
 	{ "run", model_on_run },
 	{ "run_state", model_on_run_state },
 	{ "run_go", model_on_run_go },
@@ -293,6 +293,7 @@ int model_apply(struct model *model, const json_t *event, struct err *err)
 		return rc;
 	event_text(a, sizeof(a), head.a);
 	head.a = a;
+	head.t_us = model_t_us(model, a, head.t_us);
 	model->revision++;
 	if (model->first_t_us < 0)
 		model->first_t_us = head.t_us;

@@ -27,20 +27,29 @@ struct m_shape {
 	double rate_bytes_s, rate_iops, latency_us; /* NAN: no limit */
 };
 
+/* What each of several agents said of its own I/O to a thing. */
+struct m_parts {
+	struct m_part *at;
+	size_t count;
+};
+
 struct m_drive {
 	char name[MODEL_NAME], path[MODEL_TEXT], kind[16], state[16];
 	char reason[MODEL_TEXT];
 	int64_t size_bytes, free_bytes;
 	struct m_shape shape;
-	/* newest usage */
+	/* newest usage, of all agents */
 	double read_iops, write_iops, read_bytes_s, write_bytes_s;
 	double busy, queue, latency_us;
+	struct m_parts parts;
 };
 
 struct m_domain {
 	char name[MODEL_NAME];
+	bool own; /* its node's own agent has told of it */
 	struct m_shape link;
 	double link_read_bytes_s, link_write_bytes_s, link_busy;
+	struct m_parts parts;
 	struct m_drive *drive;
 	size_t drives;
 };
@@ -92,6 +101,17 @@ struct m_host {
 	double cpu_busy, cpu_steal;
 	int64_t mem_used_bytes;
 	int64_t usage_t_us; /* of the newest usage; -1 none */
+};
+
+/* A node as the console sees it. */
+struct m_node {
+	char name[MODEL_NAME], agent[MODEL_NAME];
+	char state[16]; /* up, connecting, lost, refused */
+	char why[MODEL_TEXT], via[MODEL_TEXT], version[32];
+	int64_t t_us;      /* since when it is so */
+	bool offset_known; /* these three are */
+	int64_t offset_us; /* its clock less the console's */
+	int64_t offset_err_us, rtt_us;
 };
 
 struct m_policy {
@@ -330,6 +350,8 @@ struct model {
 	bool closed;              /* an orderly end was read */
 	char cluster[MODEL_NAME], cluster_title[MODEL_NAME];
 	bool cluster_virtual;
+	struct m_node *node; /* none of a cluster that is all here */
+	size_t nodes;
 	struct m_host *host;
 	size_t hosts;
 	struct m_domain *domain;
@@ -369,6 +391,9 @@ const char *model_silent_text(const struct m_run *run,
 bool model_run_over(const struct m_run *run);
 struct m_vdisk *model_vdisk(const struct model *model, const char *name);
 struct m_domain *model_domain(const struct model *model, const char *name);
+struct m_node *model_node(const struct model *model, const char *name);
+/* What an agent said of the machine it is on, or NULL. */
+struct m_host *model_host(const struct model *model, const char *agent);
 void model_amp(const struct m_written *written, struct m_amp *amp);
 /* Adds where both are known. */
 void model_written_add(struct m_written *sum, const struct m_written *more);

@@ -61,18 +61,18 @@ static struct m_drive *drive_find(const struct m_domain *d, const char *name)
 }
 
 /* The newest usage outlives a new description of the same thing. */
-static void usage_keep(const struct model *m, struct m_domain *d)
+static void usage_keep(struct m_domain *d, struct m_domain *old)
 {
-	const struct m_domain *old = model_domain(m, d->name);
-
 	d->link_read_bytes_s = d->link_write_bytes_s = d->link_busy = NAN;
 	if (!old)
 		return;
 	d->link_read_bytes_s = old->link_read_bytes_s;
 	d->link_write_bytes_s = old->link_write_bytes_s;
 	d->link_busy = old->link_busy;
+	d->parts = old->parts;
+	old->parts = (struct m_parts) { 0 };
 	for (size_t i = 0; i < d->drives; i++) {
-		const struct m_drive *was = drive_find(old, d->drive[i].name);
+		struct m_drive *was = drive_find(old, d->drive[i].name);
 		struct m_drive *is = &d->drive[i];
 
 		if (!was)
@@ -84,6 +84,8 @@ static void usage_keep(const struct model *m, struct m_domain *d)
 		is->busy = was->busy;
 		is->queue = was->queue;
 		is->latency_us = was->latency_us;
+		is->parts = was->parts;
+		was->parts = (struct m_parts) { 0 };
 	}
 }
 
@@ -111,11 +113,69 @@ static int in_domain(struct m_in *in, struct m_domain *d)
 	return in->rc;
 }
 
-static void domains_free(struct m_domain *domain, size_t n)
+static void domain_clear(struct m_domain *d)
 {
-	for (size_t i = 0; i < n && domain; i++)
-		free(domain[i].drive);
+	for (size_t i = 0; i < d->drives; i++)
+		model_parts_free(&d->drive[i].parts);
+	model_parts_free(&d->parts);
+	free(d->drive);
+	memset(d, 0, sizeof(*d));
+}
+
+void model_domains_free(struct m_domain *domain, size_t count)
+{
+	for (size_t i = 0; i < count && domain; i++)
+		domain_clear(&domain[i]);
 	free(domain);
+}
+
+/* ---- several agents ------------------------------------------------------ */
+
+/* "lab.n1" of the cluster lab: n1; NULL: the agent of all of it. */
+static const char *node_of(const char *agent, const char *cluster)
+{
+	size_t n = strlen(cluster);
+
+	return !strncmp(agent, cluster, n) && agent[n] == '.' ? agent + n + 1
+							      : NULL;
+}
+
+/* While a node is there, what it says of its own domain is so, and what others
+ * believe is not. */
+static bool stays(const struct model *m, const struct m_domain *old,
+		  const char *node)
+{
+	const struct m_node *n = old ? model_node(m, old->name) : NULL;
+
+	return old && node && old->own && strcmp(old->name, node) != 0 &&
+	       (!n || !strcmp(n->state, "up"));
+}
+
+static void domain_take(struct model *m, struct m_domain *d, const char *node)
+{
+	struct m_domain *old = model_domain(m, d->name);
+
+	if (stays(m, old, node)) {
+		domain_clear(d);
+		*d = *old;
+		memset(old, 0, sizeof(*old));
+		return;
+	}
+	usage_keep(d, old);
+	d->own = node && !strcmp(d->name, node);
+}
+
+static int domains_read(struct m_in *in, const json_t *list,
+			struct m_domain *domain)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct m_in part = in_part(in, json_array_get(list, i));
+		int rc = part.rc ? part.rc : in_domain(&part, &domain[i]);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
 }
 
 int model_on_cluster(struct m_state *s, const struct event_head *head,
@@ -129,7 +189,6 @@ int model_on_cluster(struct m_state *s, const struct event_head *head,
 	size_t n;
 	int rc;
 
-	(void)head;
 	IN_TEXT(in, "name", name, IN_MUST);
 	IN_TEXT(in, "title", title, IN_MAY);
 	list = in_array(in, "domains", MODEL_DOMAINS_MAX, IN_MUST);
@@ -139,17 +198,14 @@ int model_on_cluster(struct m_state *s, const struct event_head *head,
 	domain = calloc(n ? n : 1, sizeof(*domain));
 	if (!domain)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct m_in part = in_part(in, json_array_get(list, i));
-
-		rc = part.rc ? part.rc : in_domain(&part, &domain[i]);
-		if (rc) {
-			domains_free(domain, n);
-			return rc;
-		}
-		usage_keep(m, &domain[i]);
+	rc = domains_read(in, list, domain);
+	if (rc) {
+		model_domains_free(domain, n);
+		return rc;
 	}
-	domains_free(m->domain, m->domains);
+	for (size_t i = 0; i < n; i++)
+		domain_take(m, &domain[i], node_of(head->a, name));
+	model_domains_free(m->domain, m->domains);
 	m->domain = domain;
 	m->domains = n;
 	memcpy(m->cluster, name, sizeof(name));
@@ -160,7 +216,28 @@ int model_on_cluster(struct m_state *s, const struct event_head *head,
 
 /* ---- usage -------------------------------------------------------------- */
 
-static void usage_links(struct m_in *in, struct model *m)
+static int usage_link(struct m_in *in, const struct event_head *head,
+		      struct m_domain *d)
+{
+	double v[U_N], sum[U_N];
+	int rc;
+
+	for (size_t i = 0; i < U_N; i++)
+		v[i] = NAN;
+	v[U_READ_B] = in_num(in, "read_bytes_s");
+	v[U_WRITE_B] = in_num(in, "write_bytes_s");
+	v[U_BUSY] = in_num(in, "busy");
+	if (in->rc)
+		return in->rc;
+	rc = model_parts_put(&d->parts, head->a, head->t_us, v, sum);
+	d->link_read_bytes_s = sum[U_READ_B];
+	d->link_write_bytes_s = sum[U_WRITE_B];
+	d->link_busy = sum[U_BUSY];
+	return rc;
+}
+
+static void usage_links(struct m_in *in, const struct event_head *head,
+			struct model *m)
 {
 	const json_t *list = in_array(in, "links", MODEL_DOMAINS_MAX, IN_MAY);
 
@@ -171,16 +248,40 @@ static void usage_links(struct m_in *in, struct model *m)
 
 		IN_TEXT(&part, "domain", name, IN_MUST);
 		d = model_domain(m, name);
-		if (d) {
-			d->link_read_bytes_s = in_num(&part, "read_bytes_s");
-			d->link_write_bytes_s = in_num(&part, "write_bytes_s");
-			d->link_busy = in_num(&part, "busy");
-		}
-		in->rc = part.rc;
+		in->rc = d && !part.rc ? usage_link(&part, head, d) : part.rc;
 	}
 }
 
-static void usage_drives(struct m_in *in, struct model *m)
+static int usage_drive(struct m_in *in, const struct event_head *head,
+		       struct m_drive *d)
+{
+	double v[U_N] = {
+		[U_READ] = in_num(in, "read_iops"),
+		[U_WRITE] = in_num(in, "write_iops"),
+		[U_READ_B] = in_num(in, "read_bytes_s"),
+		[U_WRITE_B] = in_num(in, "write_bytes_s"),
+		[U_BUSY] = in_num(in, "busy"),
+		[U_QUEUE] = in_num(in, "queue"),
+		[U_LATENCY] = in_num(in, "latency_us"),
+	};
+	double sum[U_N];
+	int rc;
+
+	if (in->rc)
+		return in->rc;
+	rc = model_parts_put(&d->parts, head->a, head->t_us, v, sum);
+	d->read_iops = sum[U_READ];
+	d->write_iops = sum[U_WRITE];
+	d->read_bytes_s = sum[U_READ_B];
+	d->write_bytes_s = sum[U_WRITE_B];
+	d->busy = sum[U_BUSY];
+	d->queue = sum[U_QUEUE];
+	d->latency_us = sum[U_LATENCY];
+	return rc;
+}
+
+static void usage_drives(struct m_in *in, const struct event_head *head,
+			 struct model *m)
 {
 	const json_t *list =
 		in_array(in, "drives",
@@ -194,16 +295,7 @@ static void usage_drives(struct m_in *in, struct model *m)
 		IN_TEXT(&part, "domain", domain, IN_MUST);
 		IN_TEXT(&part, "drive", drive, IN_MUST);
 		d = drive_find(model_domain(m, domain), drive);
-		if (d) {
-			d->read_iops = in_num(&part, "read_iops");
-			d->write_iops = in_num(&part, "write_iops");
-			d->read_bytes_s = in_num(&part, "read_bytes_s");
-			d->write_bytes_s = in_num(&part, "write_bytes_s");
-			d->busy = in_num(&part, "busy");
-			d->queue = in_num(&part, "queue");
-			d->latency_us = in_num(&part, "latency_us");
-		}
-		in->rc = part.rc;
+		in->rc = d && !part.rc ? usage_drive(&part, head, d) : part.rc;
 	}
 }
 
@@ -211,7 +303,7 @@ int model_on_usage(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
 	model_host_usage(s, head, in);
-	usage_links(in, &s->pub);
-	usage_drives(in, &s->pub);
+	usage_links(in, head, &s->pub);
+	usage_drives(in, head, &s->pub);
 	return in->rc;
 }

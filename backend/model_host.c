@@ -11,14 +11,6 @@
 #define DISKS_MAX 128
 #define WORDS_MAX 16
 
-static struct m_host *host_find(struct model *m, const char *agent)
-{
-	for (size_t i = 0; i < m->hosts; i++)
-		if (!strcmp(m->host[i].agent, agent))
-			return &m->host[i];
-	return NULL;
-}
-
 static struct m_nic *nic_find(const struct m_host *h, const char *name)
 {
 	for (size_t i = 0; h && i < h->nics; i++)
@@ -336,7 +328,7 @@ int model_on_host(struct m_state *s, const struct event_head *head,
 
 	memcpy(h.agent, head->a, strlen(head->a) + 1);
 	rc = host_read(in, &h);
-	at = host_find(m, head->a);
+	at = model_host(m, head->a);
 	if (!rc && !at && m->hosts == MODEL_HOSTS_MAX)
 		rc = in_bad(in, "more than %d hosts", MODEL_HOSTS_MAX);
 	if (!rc && !at)
@@ -423,7 +415,7 @@ void model_host_usage(struct m_state *s, const struct event_head *head,
 	const double busy = in_num(in, "cpu_busy");
 	const double steal = in_num(in, "cpu_steal");
 	const int64_t mem = in_int(in, "mem_used_bytes", EVENT_INT_MAX, IN_MAY);
-	struct m_host *h = host_find(&s->pub, head->a);
+	struct m_host *h = model_host(&s->pub, head->a);
 	struct m_point *p;
 
 	if (!in->rc && h) {

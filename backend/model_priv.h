@@ -113,6 +113,7 @@ int in_bad(struct m_in *in, const char *fmt, ...) ID_PRINTF(2, 3);
 typedef int (*model_handler)(struct m_state *s, const struct event_head *head,
 			     struct m_in *in);
 
+int model_on_node(struct m_state *, const struct event_head *, struct m_in *);
 int model_on_host(struct m_state *, const struct event_head *, struct m_in *);
 /* What a usage event says of its host. */
 void model_host_usage(struct m_state *, const struct event_head *,
@@ -179,6 +180,17 @@ void nodes_phase_end(struct m_state *s, struct m_run *run, int node,
 int nodes_sample(struct m_state *s, struct m_run *run, struct m_point *p,
 		 int node, const struct m_sample *sa);
 
+/* A time of an agent's by the console's clock, as far as that is known. */
+int64_t model_t_us(const struct model *model, const char *agent, int64_t t_us);
+
+/* ---- model_usage.c ------------------------------------------------------- */
+enum { U_READ, U_WRITE, U_READ_B, U_WRITE_B, U_BUSY, U_QUEUE, U_LATENCY, U_N };
+/* An agent's figures, NAN where it knows none, and what is so of all agents
+ * then. */
+int model_parts_put(struct m_parts *parts, const char *agent, int64_t t_us,
+		    const double v[U_N], double sum[U_N]);
+void model_parts_free(struct m_parts *parts);
+
 /* A fault is written beside the points it fell into. */
 void model_run_mark(struct m_state *s, const char *text);
 /* done_share and left_s of the newest run, after time went on. */
@@ -186,6 +198,7 @@ void model_run_time(struct m_state *s);
 /* Sums what is spent and what is to come, when a phase begins. */
 void model_run_sums(struct m_run *run, struct run_own *own);
 void model_runs_free(struct m_state *s);
+void model_domains_free(struct m_domain *domain, size_t count);
 void model_vdisks_free(struct m_state *s);
 /* A point that runs on this vDisk saw its state. */
 void model_run_vdisk(struct m_state *s, const struct m_vdisk *vdisk);

@@ -273,7 +273,8 @@ int model_on_vdisk_gone(struct m_state *s, const struct event_head *head,
 
 	IN_TEXT(in, "name", name, IN_MUST);
 	at = in->rc ? NULL : model_vdisk(m, name);
-	if (at) {
+	/* not what another agent has taken over since */
+	if (at && !strcmp(at->agent, head->a)) {
 		strips_drop(s, at);
 		m->vdisks--;
 		memmove(at, at + 1,

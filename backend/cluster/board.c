@@ -73,12 +73,12 @@ static void pass(struct fleet_node *from, struct fleet_node *to,
 	json_t *body = json_copy((json_t *)ask);
 	struct asker *a = malloc(sizeof(*a));
 
-	if (!a || !body || json_object_set_new(body, "for",
-					       json_string(from->name))) {
+	if (!a || !body ||
+	    json_object_set_new(body, "for", json_string(from->name))) {
 		json_decref(body);
 		free(a);
-		refuse(from, n, -ENOMEM, "node %s: the console is out of memory",
-		       to->name);
+		refuse(from, n, -ENOMEM,
+		       "node %s: the console is out of memory", to->name);
 		return;
 	}
 	json_object_del(body, "ask");

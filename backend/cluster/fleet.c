@@ -13,10 +13,12 @@
 #define RETRY_MIN_US 1000000
 #define RETRY_MAX_US 30000000
 #define RETRY_ALL_US 900000000 /* a run's lease: then it has ended */
-#define HOLD_US 3000000    /* from the first hello until one must choose */
-#define SETTLE_US 10000000 /* of an agent that has not answered, one is there */
-#define OPEN_US 60000000   /* for a cluster to be opened */
-#define READY_US 80000     /* from the cluster's event to all the rest */
+#define HOLD_US 3000000        /* from the first hello until one must choose */
+#define SETTLE_US                                                           \
+	10000000         /* of an agent that has not answered, one is there \
+			  */
+#define OPEN_US 60000000 /* for a cluster to be opened */
+#define READY_US 80000   /* from the cluster's event to all the rest */
 #define PINGS_FIRST 8
 #define PING_FIRST_US 50000
 #define PING_US 2000000
@@ -113,8 +115,7 @@ bool fleet_ready(const struct fleet *f)
 		if (fleet_node_ready(n))
 			ready++;
 		else if (n->state == FLEET_UP && !n->open_failed &&
-			 (f->nodes == 1 ||
-			  now_us(f) < n->up_at_us + OPEN_US))
+			 (f->nodes == 1 || now_us(f) < n->up_at_us + OPEN_US))
 			return false;
 	}
 	return ready > 0;
@@ -173,17 +174,35 @@ static void on_ping(const json_t *reply, void *arg)
 	free(p);
 }
 
-static void ping(struct fleet_node *n, int64_t now)
+/* Before it is attached to, so that no time of it is told that cannot be told
+ * by our clock. */
+static void on_first_ping(const json_t *reply, void *arg)
+{
+	struct fleet_node *n = ((struct ping *)arg)->node;
+
+	on_ping(reply, arg);
+	n->held = reply != NULL;
+}
+
+static void ping(struct fleet_node *n,
+		 void (*reply)(const json_t *reply, void *arg))
 {
 	struct ping *p = malloc(sizeof(*p));
 
-	n->ping_at_us = now + (n->offset.count < PINGS_FIRST ? PING_FIRST_US
-							     : PING_US);
 	if (!p)
 		return;
 	*p = (struct ping) { n, event_now_us(), now_us(n->fleet) };
-	if (fleet_ask(n, "ping", NULL, on_ping, p) < 0)
+	if (link_conn_ask(n->link, "ping", NULL, reply, p) < 0)
 		free(p);
+}
+
+static void ping_step(struct fleet_node *n, int64_t now)
+{
+	if (n->state != FLEET_UP || now < n->ping_at_us)
+		return;
+	n->ping_at_us =
+		now + (n->offset.count < PINGS_FIRST ? PING_FIRST_US : PING_US);
+	ping(n, on_ping);
 }
 
 /* ---- the cluster -------------------------------------------------------- */
@@ -257,7 +276,7 @@ static void on_hello(struct fleet_node *n, const json_t *hello)
 	n->open = n->running;
 	json_decref(n->hello);
 	n->hello = json_incref((json_t *)hello);
-	n->held = true;
+	ping(n, on_first_ping);
 	if (!n->fleet->hello_at_us)
 		n->fleet->hello_at_us = now_us(n->fleet);
 }
@@ -310,8 +329,8 @@ static bool retry_later(struct fleet_node *n, bool was_up)
 	n->retries++;
 	n->retry_at_us = now + wait;
 	len = strlen(n->text);
-	snprintf(n->text + len, sizeof(n->text) - len,
-		 "; trying again in %d s", (int)(wait / 1000000));
+	snprintf(n->text + len, sizeof(n->text) - len, "; trying again in %d s",
+		 (int)(wait / 1000000));
 	return true;
 }
 
@@ -441,7 +460,8 @@ static int attach_all(struct fleet *f, struct err *err)
 	size_t ok = 0;
 	int rc = 0;
 
-	f->chosen = f->settled = f->begun = f->ever_up = f->rewatch = f->drop = false;
+	f->chosen = f->settled = f->begun = f->ever_up = f->rewatch = f->drop =
+		false;
 	f->began_at_us = now_us(f);
 	f->hello_at_us = 0;
 	for (size_t k = 0; k < f->nodes; k++) {
@@ -506,8 +526,7 @@ static void links_step(struct fleet *f)
 	for (int k = 0; k < n; k++)
 		link_conn_step(((struct fleet_node *)ev[k].data.ptr)->link);
 	for (size_t k = 0; k < f->nodes; k++)
-		if (f->node[k].link &&
-		    !link_conn_timeout_ms(f->node[k].link))
+		if (f->node[k].link && !link_conn_timeout_ms(f->node[k].link))
 			link_conn_step(f->node[k].link);
 }
 
@@ -519,11 +538,9 @@ static void timers_step(struct fleet *f)
 	for (size_t k = 0; k < f->nodes; k++) {
 		struct fleet_node *n = &f->node[k];
 
-		if (n->retry_at_us && now >= n->retry_at_us &&
-		    attach(n, &err))
+		if (n->retry_at_us && now >= n->retry_at_us && attach(n, &err))
 			changed(n);
-		if (n->state == FLEET_UP && now >= n->ping_at_us)
-			ping(n, now);
+		ping_step(n, now);
 	}
 }
 
@@ -566,8 +583,8 @@ static void choose_step(struct fleet *f)
 /* Nobody is waited for who has not answered in time while others have. */
 static void settle_step(struct fleet *f)
 {
-	bool late = count(f, FLEET_UP) &&
-		    now_us(f) >= f->began_at_us + SETTLE_US;
+	bool late =
+		count(f, FLEET_UP) && now_us(f) >= f->began_at_us + SETTLE_US;
 
 	if (!f->ever_up && !count(f, FLEET_CONNECTING))
 		for (size_t k = 0; k < f->nodes; k++)

@@ -25,7 +25,8 @@
 #include "backend/cluster/offset.h"
 
 #define FLEET_TEXT 512
-#define FLEET_MAX 256 /* nodes */
+#define FLEET_MAX 256                    /* nodes */
+#define FLEET_AGAIN "; trying again in " /* in texts, with how long */
 
 enum fleet_state {
 	FLEET_CONNECTING, /* for the first time, or again */
@@ -86,10 +87,10 @@ struct fleet {
 	size_t nodes;
 	int epfd;
 	bool watching;
-	bool chosen;   /* choose() ran */
-	bool settled;  /* nobody is waited for */
-	bool begun;    /* it was, once */
-	bool ever_up;  /* any of them */
+	bool chosen;  /* choose() ran */
+	bool settled; /* nobody is waited for */
+	bool begun;   /* it was, once */
+	bool ever_up; /* any of them */
 	bool rewatch, drop;
 	char drop_text[FLEET_TEXT];
 	int64_t began_at_us, hello_at_us;

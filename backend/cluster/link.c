@@ -616,7 +616,8 @@ int64_t link_conn_ask(struct link_conn *c, const char *what, json_t *body,
 
 	if (!body)
 		body = json_object();
-	if (!c->transport || (c->state != LINK_UP && reply != on_attached)) {
+	if (!c->transport || (c->state != LINK_UP && reply != on_attached &&
+			      !(c->hello && !strcmp(what, "ping")))) {
 		rc = -ENOTCONN;
 		goto out;
 	}

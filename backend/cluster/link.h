@@ -82,7 +82,8 @@ void link_conn_attach(struct link_conn *conn);
 int link_conn_retry(struct link_conn *conn, struct err *err);
 
 /* reply(reply or NULL when the link went, arg) runs once, from step. `body` is
- * given away. Returns the request's id or a negative errno. */
+ * given away. Before it is UP only a ping may be asked, once hello is there.
+ * Returns the request's id or a negative errno. */
 int64_t link_conn_ask(struct link_conn *conn, const char *what, json_t *body,
 		      void (*reply)(const json_t *reply, void *arg), void *arg);
 /* The answer to the agent's question n; reply is given away. */

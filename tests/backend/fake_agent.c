@@ -98,14 +98,14 @@ static json_t *answer(const char *what, const json_t *request)
 	if (!strcmp(what, "ping"))
 		json_object_set_new(
 			ok, "t_us",
-			json_integer(event_now_us() +
-				     (word("skew=") ? atoll(word("skew="))
-						    : 0)));
+			json_integer(
+				event_now_us() +
+				(word("skew=") ? atoll(word("skew=")) : 0)));
 	else if (!strcmp(what, "export_open"))
 		json_object_set(ok, "got", (json_t *)request);
 	else if (!strcmp(what, "vdisk_create"))
-		say("vdisk", json_pack("{s:s, s:s}", "name", name, "state",
-				       "healthy"));
+		say("vdisk",
+		    json_pack("{s:s, s:s}", "name", name, "state", "healthy"));
 	else if (!strcmp(what, "policy_set"))
 		json_object_set_new(ok, "moves", json_pack("[s]", self));
 	return ok;

@@ -163,6 +163,9 @@ static void test_session(void **unused)
 	says(deck, "vdisk create v1 size=64M raid=1", 0, "v1");
 	assert_int_equal(session_marks(deck->writer, &mark), 4);
 	assert_string_equal(deck->session_path, path);
+	assert_int_equal(deck->model->nodes, 3);
+	assert_string_equal(model_node(deck->model, "n2")->state, "up");
+	assert_true(model_node(deck->model, "n2")->offset_known);
 	deck_close(deck);
 	assert_int_equal(logged("t.", path), 3); /* each was told */
 	/* of one that runs goes on, with what the others say */
@@ -171,7 +174,7 @@ static void test_session(void **unused)
 	deck = deck_new(NULL);
 	says(deck, "vdisk list", 0, "v1");
 	assert_string_equal(deck->session_path, path);
-	assert_int_equal(session_marks(deck->writer, &mark), 7);
+	assert_int_equal(session_marks(deck->writer, &mark), 8);
 	deck_close(deck);
 	fake_is("t.n3", NULL);
 }

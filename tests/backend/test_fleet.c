@@ -86,7 +86,8 @@ static void rig_open(struct rig *r, size_t nodes, int64_t (*clock)(void))
 
 	*r = (struct rig) { 0 };
 	for (size_t k = 0; k < nodes; k++) {
-		snprintf(r->name[k], sizeof(r->name[k]), "n%u", (unsigned)(k + 1) % 100);
+		snprintf(r->name[k], sizeof(r->name[k]), "n%u",
+			 (unsigned)(k + 1) % 100);
 		r->node[k] = (struct node) { .name = r->name[k] };
 	}
 	r->cluster = json_pack("{s:s, s:[]}", "name", "t", "domains");
