@@ -12,19 +12,10 @@
 #include "backend/paths.h"
 #include "backend/units.h"
 
-/* ---- nodes
- * ------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------
+ */
 
-static json_t *host_json(const struct m_host *h)
-{
-	return json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:s,s:I,s:s}", "name",
-			 h->name, "agent", h->agent, "kernel", h->kernel, "cpu",
-			 h->cpu, "cores", (json_int_t)h->cores, "mem_bytes",
-			 number_or_null((double)h->mem_bytes), "version",
-			 h->version, "pid", (json_int_t)h->pid, "io", h->io);
-}
-
-static json_t *shape_json(const struct m_shape *s)
+json_t *shape_json(const struct m_shape *s)
 {
 	if (!s->set)
 		return json_null();
@@ -33,6 +24,9 @@ static json_t *shape_json(const struct m_shape *s)
 			 number_or_null(s->rate_iops), "latency_us",
 			 number_or_null(s->latency_us));
 }
+
+/* ---- drives
+ * ------------------------------------------------------------------- */
 
 static json_t *drive_json(const struct m_domain *dom, const struct m_drive *d)
 {
@@ -47,110 +41,6 @@ static json_t *drive_json(const struct m_domain *dom, const struct m_drive *d)
 		json_object_set_new(j, "reason", json_string(d->reason));
 	return j;
 }
-
-static void show_nodes(struct pending *p, const json_t *reply)
-{
-	const struct model *m = deck_model(p->deck);
-	json_t *hosts = json_array(), *domains = json_array();
-	struct text text = { 0 };
-	char mem[24], rate[24];
-	size_t i, k, ok;
-
-	(void)reply;
-	for (i = 0; i < m->hosts; i++) {
-		const struct m_host *h = &m->host[i];
-
-		text_add(&text, "%s: %lld cores, %s, %s, agent %s\n", h->name,
-			 (long long)h->cores,
-			 units_bytes_text((double)h->mem_bytes, mem,
-					  sizeof(mem)),
-			 h->kernel, h->agent);
-		json_array_append_new(hosts, host_json(h));
-	}
-	text_add(&text, "%-12s %-7s %s\n", "domain", "drives", "link");
-	for (i = 0; i < m->domains; i++) {
-		const struct m_domain *d = &m->domain[i];
-
-		for (k = ok = 0; k < d->drives; k++)
-			ok += !strcmp(d->drive[k].state, "ok");
-		snprintf(rate, sizeof(rate), "no limit");
-		if (d->link.set && !isnan(d->link.rate_bytes_s))
-			snprintf(rate, sizeof(rate), "%.4g MB/s",
-				 d->link.rate_bytes_s / 1e6);
-		text_add(&text, "%-12s %zu of %zu  %s\n", d->name, ok,
-			 d->drives, rate);
-		json_array_append_new(
-			domains, json_pack("{s:s,s:I,s:I,s:o}", "name", d->name,
-					   "drives", (json_int_t)d->drives,
-					   "drives_ok", (json_int_t)ok, "link",
-					   shape_json(&d->link)));
-	}
-	p->outcome.text = text_take(&text);
-	p->outcome.json = json_pack("{s:s,s:o,s:o}", "cluster", m->cluster,
-				    "hosts", hosts, "domains", domains);
-}
-
-COMMAND(do_node_list)
-{
-	(void)command;
-	(void)argc;
-	(void)argv;
-	live_show(deck, outcome, show_nodes, NULL);
-	return 0;
-}
-
-static void node_line(struct pending *p, const struct fleet_node *n,
-		      struct text *text, json_t *list)
-{
-	const char *via = n->link ? link_conn_via(n->link) : "-";
-	double ms = (double)n->up_after_us / 1e3;
-	bool ok = n->state == FLEET_UP;
-	char place[360];
-
-	node_place(n->at, place, sizeof(place));
-	json_array_append_new(
-		list, json_pack("{s:s*,s:s,s:b,s:s,s:f,s:s,s:s*}", "name",
-				*n->name ? n->name : NULL, "node", place, "ok",
-				ok, "via", via, "attach_ms", ms, "version",
-				n->version, "why", ok ? NULL : n->text));
-	if (*n->name)
-		text_add(text, "%-8s ", n->name);
-	if (ok)
-		text_add(text,
-			 "%s: ok, by %s, attached in %.0f ms, agent %s of "
-			 "iodeck %s\n",
-			 place, via, ms, n->agent, n->version);
-	else
-		text_add(text, "%s: %s\n", place, n->text);
-	if (!ok)
-		p->outcome.status = 1;
-}
-
-static void node_checked(struct pending *p, const json_t *reply)
-{
-	const struct fleet *f = p->deck->fleet;
-	json_t *list = json_array();
-	struct text text = { 0 };
-
-	(void)reply;
-	for (size_t k = 0; k < f->nodes; k++)
-		node_line(p, &f->node[k], &text, list);
-	p->partial = false;
-	p->outcome.text = text_take(&text);
-	p->outcome.json = json_pack("{s:o}", "nodes", list);
-}
-
-COMMAND(do_node_check)
-{
-	(void)command;
-	(void)argc;
-	(void)argv;
-	live_ask_any(deck, outcome, "", NULL, node_checked);
-	return 0;
-}
-
-/* ---- drives
- * ------------------------------------------------------------------- */
 
 static void drive_line(struct text *text, const struct m_domain *dom,
 		       const struct m_drive *d)

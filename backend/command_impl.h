@@ -26,9 +26,10 @@ COMMAND(do_policy_delete);
 COMMAND(do_policy_list);
 /* command_clean.c */
 COMMAND(do_node_clean);
-/* command_cluster.c */
+/* command_node.c */
 COMMAND(do_node_check);
 COMMAND(do_node_list);
+/* command_cluster.c */
 COMMAND(do_drive_list);
 COMMAND(do_drive_probe);
 COMMAND(do_drive_claim);
@@ -84,5 +85,6 @@ void arg_policy(const struct command *command, int argc, char *const argv[],
 		json_t *body);
 
 json_t *number_or_null(double value);
+json_t *shape_json(const struct m_shape *shape);
 
 #endif

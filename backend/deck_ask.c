@@ -50,7 +50,7 @@ void pending_fail_all(struct deck *deck, const char *why, bool any_time)
 	struct pending *p;
 
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && (any_time || !p->any_time))
+		if (!p->done && !p->always && (any_time || !p->any_time))
 			pending_fail(p, why);
 }
 
@@ -229,6 +229,7 @@ static void pending_send(struct deck *deck, struct pending *p)
 	int r = route_find(deck, p->what, p->body, to, &p->partial, &err);
 
 	if (!*p->what) {
+		p->body = NULL;
 		pending_done(p, NULL);
 	} else if (live_watching(deck) && !watcher_may(p->what)) {
 		pending_fail(p, WATCHES);
@@ -270,6 +271,8 @@ static bool any_ending(const struct fleet *f)
 
 static bool may_send(const struct deck *deck, const struct pending *p)
 {
+	if (p->always)
+		return deck->fleet->settled;
 	return p->any_time ? deck->fleet->settled &&
 				     fleet_state(deck->fleet) == FLEET_UP
 			   : live_ready(deck);
@@ -292,7 +295,10 @@ void pending_step(struct deck *deck)
 	else if (fleet_hopeless(deck->fleet))
 		pending_fail_all(deck, why, false);
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && !p->sent && !p->until_down && may_send(deck, p))
+		if (!p->done && p->sent && p->turn)
+			p->turn(p);
+		else if (!p->done && !p->sent && !p->until_down &&
+			 may_send(deck, p))
 			pending_send(deck, p);
 }
 
@@ -301,7 +307,7 @@ bool pending_waits(const struct deck *deck)
 	const struct pending *p;
 
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && !p->sent && !p->until_down)
+		if (!p->done && (!p->sent || p->turn) && !p->until_down)
 			return true;
 	return false;
 }
@@ -366,6 +372,21 @@ struct pending *live_ask_any(struct deck *deck, struct outcome *outcome,
 					   const json_t *reply))
 {
 	return ask(deck, outcome, what, body, true, reply);
+}
+
+struct pending *live_ask_always(struct deck *deck, struct outcome *outcome,
+				void (*reply)(struct pending *p,
+					      const json_t *reply))
+{
+	struct pending *p;
+	struct err err;
+
+	if (live_state(deck) == LINK_LOST)
+		live_retry(deck, &err);
+	p = ask(deck, outcome, "", NULL, true, reply);
+	if (p)
+		p->always = true;
+	return p;
 }
 
 void live_show(struct deck *deck, struct outcome *outcome,

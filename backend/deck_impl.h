@@ -30,6 +30,9 @@ struct pending {
 	char what[32]; /* the request; "" none: only for things to be known */
 	json_t *body;  /* until it is sent */
 	bool any_time; /* needs no open cluster */
+	bool always;   /* nor any agent */
+	/* not NULL once it is sent: turned until it sets done */
+	void (*turn)(struct pending *pending);
 	bool sent, done;
 	size_t waits;         /* replies that are still to come */
 	json_t *merged;       /* those that came, as one */
@@ -70,6 +73,7 @@ struct deck {
 	size_t nodes;
 	struct fleet *fleet;    /* NULL: not attached */
 	char program[PATH_MAX]; /* of agents of this machine */
+	bool only_look;         /* attached to without opening the cluster */
 	struct told *told;      /* of each node; deck_node.c's */
 	int64_t look_at_us;
 	unsigned applied;
@@ -143,6 +147,11 @@ struct pending *live_ask_any(struct deck *deck, struct outcome *outcome,
 			     const char *what, json_t *body,
 			     void (*reply)(struct pending *pending,
 					   const json_t *reply));
+/* The same for what is to be known of nodes that are not there, too: reply
+ * runs once nobody is waited for any more. */
+struct pending *live_ask_always(struct deck *deck, struct outcome *outcome,
+				void (*reply)(struct pending *pending,
+					      const json_t *reply));
 /*
  * Runs show(deck, outcome) once the model knows the cluster: at once in a
  * replay or when attached, else after attaching.

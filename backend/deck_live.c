@@ -121,7 +121,7 @@ static int fleet_begin(struct deck *deck, struct err *err)
 		.node = deck->node,
 		.nodes = deck->nodes,
 		.state_dir = *deck->state_dir ? deck->state_dir : NULL,
-		.cluster = deck->cluster,
+		.cluster = deck->only_look ? NULL : deck->cluster,
 		.watch = deck->watch,
 		.clock = deck_clock,
 		.choose = on_choose,
@@ -155,8 +155,13 @@ int live_attach(struct deck *deck, bool need_cluster, struct err *err)
 		live_text(deck, why, sizeof(why));
 		return err_set(err, -ENOTCONN, "%s: `resume` goes on", why);
 	}
+	if (deck->fleet && need_cluster && deck->only_look) {
+		deck->only_look = false;
+		fleet_cluster(deck->fleet, deck->cluster);
+	}
 	if (deck->fleet)
 		return 0;
+	deck->only_look = !need_cluster;
 	if (!name && need_cluster)
 		return err_set(err, -ENOENT,
 			       "no cluster is configured: write one into "

@@ -687,8 +687,16 @@ static void node_init(struct fleet *f, size_t k)
 	n->state = FLEET_LOST;
 	snprintf(n->agent, sizeof(n->agent), "%s%s%s", o->agent,
 		 *n->name ? "." : "", n->name);
-	if (o->cluster)
-		n->doc = document_for(o->cluster, o->node, o->nodes, k);
+}
+
+void fleet_cluster(struct fleet *f, const json_t *cluster)
+{
+	const struct fleet_opts *o = &f->opts;
+
+	for (size_t k = 0; cluster && k < f->nodes; k++)
+		if (!f->node[k].doc)
+			f->node[k].doc =
+				document_for(cluster, o->node, o->nodes, k);
 }
 
 int fleet_open(const struct fleet_opts *opts, struct fleet **fleet,
@@ -714,6 +722,7 @@ int fleet_open(const struct fleet_opts *opts, struct fleet **fleet,
 	f->epfd = epoll_create1(EPOLL_CLOEXEC);
 	for (size_t k = 0; k < f->nodes; k++)
 		node_init(f, k);
+	fleet_cluster(f, opts->cluster);
 	rc = f->epfd < 0 ? err_set(err, -errno, "epoll: %s", strerror(errno))
 			 : attach_all(f, err);
 	if (rc)

@@ -120,6 +120,8 @@ bool fleet_hopeless(const struct fleet *fleet);
 struct fleet_node *fleet_find(const struct fleet *fleet, const char *name);
 struct fleet_node *fleet_by_agent(const struct fleet *fleet, const char *agent);
 
+/* To be opened, of a fleet that was opened without. */
+void fleet_cluster(struct fleet *fleet, const json_t *cluster);
 /* Those that are waited for or lost are tried at once; an opening that failed
  * is asked for again. */
 void fleet_retry(struct fleet *fleet);

@@ -47,7 +47,7 @@ struct link_conn {
 	struct node at;
 	char via[400];
 	int code, refused;
-	bool attaching; /* asked to, since hello */
+	bool attaching;                       /* asked to, since hello */
 	struct pollfd watched[TRANSPORT_FDS]; /* what epoll looks for */
 	int watches;
 	uint64_t way_due_ms; /* when the transport wants a turn; 0: any time */

@@ -90,6 +90,26 @@ static void opened(void)
 		put(ask);
 }
 
+/* A node that is fit, but for CHECK_NAME: a member and what it is instead. */
+static void node_check(json_t *ok)
+{
+	json_t *fit = json_pack(
+		"{s:i, s:{s:b, s:s, s:f}, s:{s:i}, s:{s:b}, s:{s:{s:b}}, "
+		"s:[{s:b, s:s, s:b, s:s, s:s, s:i}]}",
+		"uid", 0, "state_dir", "ok", 1, "path", "/s", "free_bytes", 9e9,
+		"limits", "nofile_max", 20000, "io_uring", "ok", 1, "tools",
+		"nbdkit", "ok", 1, "drives", "ok", 1, "path", "/d", "writable",
+		1, "kind", "directory", "verdict", "empty", "size_bytes",
+		1 << 30);
+	char name[96];
+	json_t *other;
+
+	snprintf(name, sizeof(name), "CHECK_%s", self);
+	other = getenv(name) ? json_loads(getenv(name), 0, NULL) : NULL;
+	json_object_update_new(fit, other ? other : json_object());
+	json_object_update_new(ok, fit);
+}
+
 static json_t *answer(const char *what, const json_t *request)
 {
 	const char *name = json_string_value(json_object_get(request, "name"));
@@ -106,6 +126,15 @@ static json_t *answer(const char *what, const json_t *request)
 	else if (!strcmp(what, "vdisk_create"))
 		say("vdisk",
 		    json_pack("{s:s, s:s}", "name", name, "state", "healthy"));
+	else if (!strcmp(what, "node_check"))
+		node_check(ok);
+	else if (!strcmp(what, "link_listen"))
+		json_object_set_new(ok, "port", json_integer(20000));
+	else if (!strcmp(what, "link_measure"))
+		json_object_update_new(
+			ok, json_pack("{s:f, s:f, s:{s:f}}", "out_bytes_s",
+				      125e6, "in_bytes_s", 25e6, "rtt_us",
+				      "median", 120.0));
 	else if (!strcmp(what, "policy_set"))
 		json_object_set_new(ok, "moves", json_pack("[s]", self));
 	return ok;

@@ -11,7 +11,8 @@
  *	running  has a run            skew=US  its clock
  *	session=PATH                  its owner's
  *
- * ASK_NAME: a line that it asks once its cluster is open. FAKE_LOG: a file of
+ * ASK_NAME: a line that it asks once its cluster is open. CHECK_NAME: what it
+ * says of its node, where that is not well: {"uid":1}. FAKE_LOG: a file of
  * all that agents were asked, "NAME {...}" a line.
  */
 #ifndef TESTS_BACKEND_FAKE_AGENT_H

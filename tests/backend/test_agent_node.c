@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -187,6 +188,10 @@ static void test_brought(void **unused)
 
 static void config_write(const char *more)
 {
+	char drive[96];
+
+	snprintf(drive, sizeof(drive), "%s/d0", here.dir);
+	mkdir(drive, 0700);
 	sshlab_write(&ssh, "iodeck.conf",
 		     "cluster = { name = \"t\";\n"
 		     "  node = { host = \"127.0.0.1\"; port = %u;\n"

@@ -150,6 +150,60 @@ static void test_missing(void **unused)
 	fake_is("t.n3", NULL);
 }
 
+static void check_says(const char *facts, int status, const char *words)
+{
+	struct deck *deck;
+
+	setenv("CHECK_t.n2", facts, 1);
+	deck = deck_new("");
+	says(deck, "node check", status, words);
+	deck_close(deck);
+	unsetenv("CHECK_t.n2");
+}
+
+/* A verdict a line, and what to do. */
+static void test_check(void **unused)
+{
+	struct deck *deck = deck_new("");
+
+	(void)unused;
+	says(deck, "node check", 0, " 0 bad, ");
+	/* to look is not to open */
+	assert_int_equal(logged("t.", "cluster_open"), 0);
+	assert_int_equal(logged("t.", "link_measure"), 3);
+	says(deck, "node check", 0,
+	     "n1-n2   link     ok   1000 Mbit/s there, 200 back, round trip "
+	     "0.12 ms");
+	says(deck, "vdisk list", 0, "");
+	assert_int_equal(logged("t.", "cluster_open"), 3);
+	deck_close(deck);
+	check_says("{\"state_dir\":{\"ok\":true,\"free_bytes\":5}}", 1,
+		   "n2      space    BAD");
+	check_says("{\"tools\":{\"nbdkit\":{\"ok\":false,\"error\":\"none\"}}}",
+		   1, "other nodes cannot use its drives: none");
+	check_says("{\"io_uring\":{\"ok\":false,\"error\":\"x\"}}", 0,
+		   "n2      io       warn threads, as io_uring");
+	check_says("{\"drives\":[{\"ok\":false,\"path\":\"/q\","
+		   "\"error\":\"No such device\"}]}",
+		   1, "n2      drive    BAD  /q: No such device");
+	check_says("{\"drives\":[{\"ok\":true,\"path\":\"/q\","
+		   "\"writable\":true,\"verdict\":\"data\","
+		   "\"reason\":\"ext4\"}]}",
+		   1, "/q: data, ext4");
+	check_says("{\"drives\":[{\"ok\":true,\"path\":\"/q\"}]}", 1,
+		   "may not write there");
+	fake_is("t.n2", "skew=7200000000");
+	check_says("{}", 0, "n2      clock    warn 120 min before");
+	fake_is("t.n2", "dead");
+	check_says("{}", 1, "n2      reach    BAD  agent t.n2 went away");
+	fake_is("t.n1", "dead");
+	fake_is("t.n3", "dead");
+	check_says("{}", 1, "3 checks, 3 bad");
+	fake_is("t.n1", NULL);
+	fake_is("t.n2", NULL);
+	fake_is("t.n3", NULL);
+}
+
 /* What all of them say stands in one session, and none of it twice. */
 static void test_session(void **unused)
 {
@@ -210,6 +264,7 @@ int main(int argc, char *argv[])
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_session),
 	};
 
