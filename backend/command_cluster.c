@@ -173,7 +173,7 @@ COMMAND(do_drive_release)
 	return 0;
 }
 
-/* ---- shapes and faults
+/* ---- shapes, set
  * ---------------------------------------------------------- */
 
 static json_t *shape_body(const struct command *command, int argc,
@@ -222,31 +222,6 @@ COMMAND(do_link_set)
 
 	json_object_set_new(body, "domain", json_string(ARG("DOMAIN")));
 	live_ask(deck, outcome, "link_set", body, NULL);
-	return 0;
-}
-
-COMMAND(do_fault)
-{
-	bool drive = !strcmp(command->name, "fault drive");
-	const char *target = drive ? ARG("DRIVE") : ARG("DOMAIN");
-	const char *state = ARG("STATE"), *time = ARG("TIME");
-	bool timed = !strcmp(state, "slow") || !strcmp(state, "stall");
-	char text[256];
-
-	if (timed != (time != NULL))
-		return outcome_fail(outcome, 2, "%s: %s", command->name,
-				    timed ? "say how long: slow 20ms, stall "
-					    "200ms"
-					  : "only slow and stall take a time");
-	if (time)
-		snprintf(text, sizeof(text), "%s %s %s %gms",
-			 drive ? "drive" : "domain", target, state,
-			 1000 * arg_number(time, "seconds", 0));
-	else
-		snprintf(text, sizeof(text), "%s %s %s",
-			 drive ? "drive" : "domain", target, state);
-	live_ask(deck, outcome, "fault", json_pack("{s:s}", "text", text),
-		 NULL);
 	return 0;
 }
 

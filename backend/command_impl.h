@@ -36,9 +36,11 @@ COMMAND(do_drive_claim);
 COMMAND(do_drive_release);
 COMMAND(do_drive_set);
 COMMAND(do_link_set);
-COMMAND(do_fault);
 COMMAND(do_agent_status);
 COMMAND(do_agent_stop);
+/* command_fault.c */
+COMMAND(do_fault);
+COMMAND(do_fault_node);
 /* command_lab.c */
 COMMAND(do_lab_up);
 COMMAND(do_lab_down);

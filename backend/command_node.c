@@ -28,8 +28,7 @@ static json_t *node_json(const struct m_node *n)
 			      n->why, "via", n->via, "version", n->version);
 
 	if (j && n->offset_known) {
-		json_object_set_new(j, "offset_us",
-				    json_integer(n->offset_us));
+		json_object_set_new(j, "offset_us", json_integer(n->offset_us));
 		json_object_set_new(j, "offset_err_us",
 				    json_integer(n->offset_err_us));
 		json_object_set_new(j, "rtt_us", json_integer(n->rtt_us));
@@ -96,8 +95,8 @@ static json_t *domains_show(const struct model *m, struct text *text)
 		if (d->link.set && !isnan(d->link.rate_bytes_s))
 			snprintf(rate, sizeof(rate), "%.4g MB/s",
 				 d->link.rate_bytes_s / 1e6);
-		text_add(text, "%-12s %zu of %zu  %s\n", d->name, ok,
-			 d->drives, rate);
+		text_add(text, "%-12s %zu of %zu  %s\n", d->name, ok, d->drives,
+			 rate);
 		json_array_append_new(
 			list, json_pack("{s:s,s:I,s:I,s:o}", "name", d->name,
 					"drives", (json_int_t)d->drives,
@@ -118,9 +117,9 @@ static void show_nodes(struct pending *p, const json_t *reply)
 	hosts = hosts_show(m, &text);
 	domains = domains_show(m, &text);
 	p->outcome.text = text_take(&text);
-	p->outcome.json = json_pack("{s:s,s:o,s:o,s:o}", "cluster", m->cluster,
-				    "nodes", nodes, "hosts", hosts, "domains",
-				    domains);
+	p->outcome.json =
+		json_pack("{s:s,s:o,s:o,s:o}", "cluster", m->cluster, "nodes",
+			  nodes, "hosts", hosts, "domains", domains);
 }
 
 COMMAND(do_node_list)

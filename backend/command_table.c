@@ -259,6 +259,20 @@ static const struct command_arg fault_domain_args[] = {
 	END,
 };
 
+static const struct command_arg fault_node_args[] = {
+	POSITIONAL("NODE", "domain", NEED, "A node of a lab."),
+	{ "STATE", "word", true, true, false, "stop|heal", NULL,
+	  "What happens." },
+	END,
+};
+static const struct command_arg fault_link_args[] = {
+	POSITIONAL("NODE", "domain", NEED, "A node of a lab."),
+	{ "STATE", "word", true, true, false, "cut|slow|heal", NULL,
+	  "What happens." },
+	POSITIONAL("RATE", "rate", MAY, "With slow: what it carries."),
+	END,
+};
+
 /* ---- lab -------------------------------------------------------------------
  */
 
@@ -410,11 +424,11 @@ const struct command command_table[] = {
 	  "Deletes a policy that no vDisk has.", "iodeck-policy(7)",
 	  policy_name_args, do_policy_delete },
 	{ "node list", BOTH, "Cluster and vDisks",
-	  "Lists hosts and fault domains.", "iodeck(1)", no_args,
+	  "Lists nodes, hosts and fault domains.", "iodeck(1)", no_args,
 	  do_node_list },
 	{ "node check", BOTH, "Cluster and vDisks",
-	  "Attaches to the cluster's node and says how.", "iodeck(1)", no_args,
-	  do_node_check },
+	  "Looks at all nodes and the links between them.", "iodeck(1)",
+	  no_args, do_node_check },
 	{ "node clean", CMD_SHELL, "Cluster and vDisks",
 	  "Takes iodeck off a node.", "iodeck(1)", node_clean_args,
 	  do_node_clean },
@@ -440,6 +454,12 @@ const struct command command_table[] = {
 	{ "fault domain", ACTS, "Cluster and vDisks",
 	  "The same to all drives of a fault domain.", "iodeck(1)",
 	  fault_domain_args, do_fault },
+	{ "fault node", ACTS, "Cluster and vDisks",
+	  "Stops a node of a lab, or starts it again.", "iodeck-lab(1)",
+	  fault_node_args, do_fault_node },
+	{ "fault link", ACTS, "Cluster and vDisks",
+	  "Cuts or slows the link of a node of a lab, or ends that.",
+	  "iodeck-lab(1)", fault_link_args, do_fault_node },
 	{ "agent status", BOTH, "Cluster and vDisks",
 	  "Says what the agent is doing.", "iodeck-agent(8)", no_args,
 	  do_agent_status },

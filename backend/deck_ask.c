@@ -283,6 +283,9 @@ void pending_step(struct deck *deck)
 	char why[DECK_TEXT];
 	struct pending *p;
 
+	for (p = deck->pending; p; p = p->next)
+		if (!p->done && p->sent && p->turn)
+			p->turn(p);
 	if (!deck->fleet)
 		return;
 	for (p = deck->pending; p; p = p->next)
@@ -295,10 +298,7 @@ void pending_step(struct deck *deck)
 	else if (fleet_hopeless(deck->fleet))
 		pending_fail_all(deck, why, false);
 	for (p = deck->pending; p; p = p->next)
-		if (!p->done && p->sent && p->turn)
-			p->turn(p);
-		else if (!p->done && !p->sent && !p->until_down &&
-			 may_send(deck, p))
+		if (!p->done && !p->sent && !p->until_down && may_send(deck, p))
 			pending_send(deck, p);
 }
 
@@ -387,6 +387,24 @@ struct pending *live_ask_always(struct deck *deck, struct outcome *outcome,
 	if (p)
 		p->always = true;
 	return p;
+}
+
+void live_turn(struct deck *deck, struct outcome *outcome,
+	       void (*turn)(struct pending *p), void *order,
+	       void (*order_free)(void *order))
+{
+	struct pending *p = pending_add(deck, "", NULL, true);
+
+	if (!p) {
+		order_free(order);
+		outcome_fail(outcome, 1, "out of memory");
+		return;
+	}
+	p->always = p->sent = true;
+	p->turn = turn;
+	p->order = order;
+	p->order_free = order_free;
+	outcome->pending = true;
 }
 
 void live_show(struct deck *deck, struct outcome *outcome,

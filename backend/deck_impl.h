@@ -152,6 +152,11 @@ struct pending *live_ask_any(struct deck *deck, struct outcome *outcome,
 struct pending *live_ask_always(struct deck *deck, struct outcome *outcome,
 				void (*reply)(struct pending *pending,
 					      const json_t *reply));
+/* Of what is waited for elsewhere: turn() runs until it sets done. order is
+ * given away. */
+void live_turn(struct deck *deck, struct outcome *outcome,
+	       void (*turn)(struct pending *pending), void *order,
+	       void (*order_free)(void *order));
 /*
  * Runs show(deck, outcome) once the model knows the cluster: at once in a
  * replay or when attached, else after attaching.

@@ -223,7 +223,7 @@ static bool refused(struct check *c, struct pair *p, const json_t *reply)
 	if (json_is_true(json_object_get(reply, "ok")))
 		return false;
 	pair_bad(c, p,
-		 !reply ? "the agent was lost meanwhile"
+		 !reply  ? "the agent was lost meanwhile"
 		 : error ? error
 			 : "refused");
 	return true;

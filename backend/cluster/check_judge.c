@@ -48,8 +48,7 @@ static void judge_reach(struct check *c, const struct fleet_node *n)
 	if (n->state == FLEET_UP)
 		check_say(c, n->name, "reach", CHECK_OK,
 			  "%.200s: ok, by %.80s, attached in %.0f ms", place,
-			  link_conn_via(n->link),
-			  (double)n->up_after_us / 1e3);
+			  link_conn_via(n->link), (double)n->up_after_us / 1e3);
 	else
 		check_say(c, n->name, "reach", CHECK_BAD, "%s",
 			  *n->text ? n->text : "it does not answer");
@@ -166,8 +165,8 @@ static void judge_tools(struct check *c, const struct fleet_node *n,
 static void judge_drive(struct check *c, const struct fleet_node *n,
 			const json_t *d)
 {
-	const char *cluster = json_string_value(
-		json_object_get(check_cluster(c), "name"));
+	const char *cluster =
+		json_string_value(json_object_get(check_cluster(c), "name"));
 	const char *verdict = text(d, "verdict"), *whose = text(d, "cluster");
 	const char *path = text(d, "path");
 	bool device = !strcmp(text(d, "kind"), "device");

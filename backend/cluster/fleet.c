@@ -14,11 +14,10 @@
 #define RETRY_MAX_US 30000000
 #define RETRY_ALL_US 900000000 /* a run's lease: then it has ended */
 #define HOLD_US 3000000        /* from the first hello until one must choose */
-#define SETTLE_US                                                           \
-	10000000         /* of an agent that has not answered, one is there \
-			  */
-#define OPEN_US 60000000 /* for a cluster to be opened */
-#define READY_US 80000   /* from the cluster's event to all the rest */
+#define SETTLE_US                                                         \
+	10000000       /* of an agent that has not answered, one is there \
+			*/
+#define READY_US 80000 /* from the cluster's event to all the rest */
 #define PINGS_FIRST 8
 #define PING_FIRST_US 50000
 #define PING_US 2000000
@@ -37,110 +36,6 @@ static void changed(struct fleet_node *n)
 static void text_set(struct fleet_node *n, const char *text)
 {
 	snprintf(n->text, sizeof(n->text), "%s", text);
-}
-
-/* ---- finding, summing up ------------------------------------------------ */
-
-struct fleet_node *fleet_find(const struct fleet *f, const char *name)
-{
-	for (size_t k = 0; k < f->nodes; k++)
-		if (!strcmp(f->node[k].name, name))
-			return &f->node[k];
-	return NULL;
-}
-
-struct fleet_node *fleet_by_agent(const struct fleet *f, const char *agent)
-{
-	for (size_t k = 0; k < f->nodes; k++)
-		if (!strcmp(f->node[k].agent, agent))
-			return &f->node[k];
-	return NULL;
-}
-
-static size_t count(const struct fleet *f, enum fleet_state state)
-{
-	size_t n = 0;
-
-	for (size_t k = 0; k < f->nodes; k++)
-		n += f->node[k].state == state;
-	return n;
-}
-
-enum fleet_state fleet_state(const struct fleet *f)
-{
-	if (count(f, FLEET_UP))
-		return FLEET_UP;
-	return count(f, FLEET_LOST) == f->nodes ? FLEET_LOST : FLEET_CONNECTING;
-}
-
-void fleet_text(const struct fleet *f, char *buf, size_t len)
-{
-	const struct fleet_node *first = NULL;
-	size_t more = 0;
-
-	buf[0] = '\0';
-	for (size_t k = 0; k < f->nodes; k++) {
-		const struct fleet_node *n = &f->node[k];
-
-		if (!*n->text)
-			continue;
-		if (first)
-			more++;
-		else
-			first = n;
-	}
-	if (!first)
-		return;
-	if (more)
-		snprintf(buf, len, "%s: %.300s (and %zu more)", first->name,
-			 first->text, more);
-	else
-		snprintf(buf, len, "%s%s%.400s", first->name,
-			 *first->name ? ": " : "", first->text);
-}
-
-bool fleet_node_ready(const struct fleet_node *n)
-{
-	return n->state == FLEET_UP && n->open && n->ready_at_us &&
-	       now_us(n->fleet) >= n->ready_at_us;
-}
-
-bool fleet_ready(const struct fleet *f)
-{
-	size_t ready = 0;
-
-	for (size_t k = 0; f->settled && k < f->nodes; k++) {
-		const struct fleet_node *n = &f->node[k];
-
-		if (fleet_node_ready(n))
-			ready++;
-		else if (n->state == FLEET_UP && !n->open_failed &&
-			 (f->nodes == 1 || now_us(f) < n->up_at_us + OPEN_US))
-			return false;
-	}
-	return ready > 0;
-}
-
-bool fleet_hopeless(const struct fleet *f)
-{
-	bool any = false;
-
-	for (size_t k = 0; f->settled && k < f->nodes; k++) {
-		const struct fleet_node *n = &f->node[k];
-
-		if (n->state == FLEET_CONNECTING ||
-		    (n->state == FLEET_UP && !n->open_failed))
-			return false;
-		any |= n->state == FLEET_UP;
-	}
-	return any;
-}
-
-bool fleet_offset(const struct fleet_node *n, int64_t *offset_us,
-		  int64_t *err_us)
-{
-	return offset_best(&n->offset, now_us(n->fleet), offset_us, err_us,
-			   NULL);
 }
 
 /* ---- asking ------------------------------------------------------------- */
@@ -342,7 +237,7 @@ static bool owned_elsewhere(const struct fleet_node *n)
 
 	return !f->watching && !f->drop &&
 	       link_conn_refused(n->link) == -EBUSY &&
-	       (!f->begun || !count(f, FLEET_UP));
+	       (!f->begun || !fleet_count(f, FLEET_UP));
 }
 
 static void on_down(struct fleet_node *n, const char *reason)
@@ -494,7 +389,7 @@ void fleet_retry(struct fleet *f)
 	f->began_at_us = now_us(f);
 	f->settled = false;
 	f->hello_at_us = 0;
-	if (!count(f, FLEET_UP))
+	if (!fleet_count(f, FLEET_UP))
 		f->chosen = f->begun = false;
 }
 
@@ -583,17 +478,17 @@ static void choose_step(struct fleet *f)
 /* Nobody is waited for who has not answered in time while others have. */
 static void settle_step(struct fleet *f)
 {
-	bool late =
-		count(f, FLEET_UP) && now_us(f) >= f->began_at_us + SETTLE_US;
+	bool late = fleet_count(f, FLEET_UP) &&
+		    now_us(f) >= f->began_at_us + SETTLE_US;
 
-	if (!f->ever_up && !count(f, FLEET_CONNECTING))
+	if (!f->ever_up && !fleet_count(f, FLEET_CONNECTING))
 		for (size_t k = 0; k < f->nodes; k++)
 			if (f->node[k].state == FLEET_WAITING) {
 				f->node[k].state = FLEET_LOST;
 				f->node[k].retry_at_us = 0;
 				changed(&f->node[k]);
 			}
-	if (!f->settled && (late || !count(f, FLEET_CONNECTING)))
+	if (!f->settled && (late || !fleet_count(f, FLEET_CONNECTING)))
 		f->settled = f->begun = true;
 	for (size_t k = 0; k < f->nodes; k++)
 		open_ask(&f->node[k]);

@@ -116,6 +116,8 @@ bool fleet_node_ready(const struct fleet_node *node);
 bool fleet_ready(const struct fleet *fleet);
 /* Nobody that is up can get ready: text says why. */
 bool fleet_hopeless(const struct fleet *fleet);
+/* How many are in a state. */
+size_t fleet_count(const struct fleet *fleet, enum fleet_state state);
 /* By its node's name; NULL. */
 struct fleet_node *fleet_find(const struct fleet *fleet, const char *name);
 struct fleet_node *fleet_by_agent(const struct fleet *fleet, const char *agent);

@@ -108,6 +108,10 @@ static void test_routes(void **unused)
 	assert_int_equal(logged("t.n3", "\"quiet\":true"), 1);
 	says(deck, "link set * rate=1Gbit", 0, "done");
 	assert_int_equal(logged("t.", "\"quiet\""), 4);
+	/* what is no lab has nobody to pull its plugs */
+	says(deck, "fault node n2 stop", 1, "is no lab");
+	says(deck, "fault link n2 slow", 2, "say how slow");
+	says(deck, "fault link n2 cut 1Gbit", 2, "only slow");
 	/* to the one named */
 	says(deck, "drive claim /dev/x", 2, "which node?");
 	says(deck, "drive claim /dev/x node=n9", 2, "no node");

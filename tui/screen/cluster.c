@@ -10,7 +10,7 @@
 #include "tui/chart/bars.h"
 #include "tui/chart/line.h"
 #include "tui/fmt.h"
-#include "tui/screen/screen.h"
+#include "tui/screen/cluster_parts.h"
 
 static const char *node_trouble(const struct m_domain *d, unsigned *role)
 {
@@ -314,7 +314,8 @@ static void cluster_draw(struct ui *ui, const struct scene *scene,
 			 struct canvas *c, struct rect body)
 {
 	const struct model *m = scene->model;
-	int hosts = (int)m->hosts > 2 ? 2 : (int)m->hosts;
+	bool nodes = cluster_has_nodes(m);
+	int hosts = nodes || m->hosts > 2 ? 2 : (int)m->hosts;
 	int rows = (int)m->domains, most, y = body.y, drives = 0;
 	struct rect r;
 	int wide = body.w >= 150 ? 8 : 0;
@@ -324,16 +325,26 @@ static void cluster_draw(struct ui *ui, const struct scene *scene,
 	rows = rows > most ? most : rows;
 	rows = rows < 1 ? 1 : rows;
 	cursor_fit(cur, (int)m->domains, rows);
-	node_heads(c, (struct rect) { body.x, y, body.w, 1 }, wide);
+	if (nodes)
+		cluster_node_heads(c, (struct rect) { body.x, y, body.w, 1 });
+	else
+		node_heads(c, (struct rect) { body.x, y, body.w, 1 }, wide);
 	for (int i = 0; i < rows && cur->top + i < cur->count; i++) {
 		struct rect row = { body.x, ++y, body.w, 1 };
 
-		node_line(c, row, y, &m->domain[cur->top + i], wide);
+		if (nodes)
+			cluster_node_line(c, row, y, m,
+					  &m->domain[cur->top + i]);
+		else
+			node_line(c, row, y, &m->domain[cur->top + i], wide);
 		row_mark(c, row, cur->top + i == cur->at);
 	}
 	y++;
-	for (int i = 0; i < hosts; i++)
-		host_line(c, body, y++, &m->host[i]);
+	if (nodes)
+		cluster_node_detail(c, body, y, m, &m->domain[cur->at]);
+	for (int i = 0; i < hosts; i++, y++)
+		if (!nodes)
+			host_line(c, body, y, &m->host[i]);
 	capacity_draw(c, (struct rect) { body.x, y, body.w, 3 }, m);
 	y += 3;
 	r = (struct rect) { body.x, y, body.w, body.y + body.h - y };
