@@ -136,8 +136,12 @@ void cluster_node_line(struct canvas *c, struct rect r, int y,
 	canvas_text(c, x + 10, y, link_role(n), "\xe2\x97\x8f");
 	canvas_fit(c, x + 12, y, 9, link_role(n), n ? n->state : "-");
 	host_part(c, x, y, h);
-	canvas_printf(c, x + 53, y, ok == d->drives ? ROLE_TEXT : ROLE_BAD,
-		      "%zu/%zu", ok, d->drives);
+	if (is_up(n))
+		canvas_printf(c, x + 53, y,
+			      ok == d->drives ? ROLE_TEXT : ROLE_BAD, "%zu/%zu",
+			      ok, d->drives);
+	else
+		canvas_printf(c, x + 53, y, ROLE_DIM, "-/%zu", d->drives);
 	canvas_right(c, x + 62, y, ROLE_TEXT,
 		     fmt_pct(a, is_up(n) ? busy : NAN));
 	canvas_right(c, x + 68, y, ROLE_DIM,

@@ -79,14 +79,17 @@ struct health {
 
 static void health_of(const struct model *m, struct health *h)
 {
-	size_t drives = 0, vdisks = 0;
+	size_t drives = 0, vdisks = 0, nodes = 0;
 	const char *word = "";
+
+	for (size_t i = 0; i < m->nodes; i++)
+		nodes += strcmp(m->node[i].state, "up") != 0;
 
 	for (size_t i = 0; i < m->domains; i++)
 		for (size_t j = 0; j < m->domain[i].drives; j++)
 			drives += state_role(m->domain[i].drive[j].state) ==
 				  ROLE_BAD;
-	h->role = drives ? ROLE_WARN : ROLE_OK;
+	h->role = drives || nodes ? ROLE_WARN : ROLE_OK;
 	for (size_t i = 0; i < m->vdisks; i++) {
 		unsigned role = state_role(m->vdisk[i].state);
 
@@ -100,7 +103,10 @@ static void health_of(const struct model *m, struct health *h)
 			h->role = ROLE_WARN;
 	}
 	h->text[0] = '\0';
-	if (drives)
+	if (nodes)
+		snprintf(h->text, sizeof(h->text), "%zu node%s out", nodes,
+			 nodes == 1 ? "" : "s");
+	else if (drives)
 		snprintf(h->text, sizeof(h->text), "%zu drive%s out", drives,
 			 drives == 1 ? "" : "s");
 	else if (vdisks)
