@@ -281,6 +281,15 @@ static int target_take(struct part *part, const json_t *reply, struct err *err)
 	return bdev_nbd_target(part->bdev, &target, err);
 }
 
+static struct p_vdisk *owner_of(const struct provider *p, const char *id)
+{
+	struct p_vdisk *v = p->vdisks;
+
+	while (v && !component_of(id, v->name))
+		v = v->next;
+	return v;
+}
+
 static void on_export(const json_t *reply, void *arg)
 {
 	struct part *part = arg;
@@ -298,20 +307,13 @@ static void on_export(const json_t *reply, void *arg)
 		part->target = true;
 		return;
 	}
+	if (rc == -ESTALE && owner_of(part->far->provider, part->id))
+		own_lost(owner_of(part->far->provider, part->id));
 	/* what another owner has, or who speaks otherwise, stays so */
 	if (rc == -ESTALE || rc == -ENOENT || rc == -EPROTO || rc == -EINVAL)
 		part_give_up(part, err.text);
 	else
 		timer_soon(part->far, AGAIN_NS);
-}
-
-static const struct p_vdisk *owner_of(const struct provider *p, const char *id)
-{
-	const struct p_vdisk *v = p->vdisks;
-
-	while (v && !component_of(id, v->name))
-		v = v->next;
-	return v;
 }
 
 static void export_ask(struct part *part)
@@ -620,6 +622,8 @@ static void far_close(struct store *store)
 	struct asks *asks = f->provider->host.asks;
 
 	id_assert(!f->parts);
+	if (f->scanning)
+		scan_over(f);
 	timer_cancel(f->provider->reactor, &f->timer);
 	asks_forget(asks, f);
 	while (f->changing) {
@@ -682,7 +686,8 @@ void far_scan(struct provider *p, void (*done)(void *arg), void *arg)
 				continue;
 			far_of(store)->scanning = true;
 			p->far_waits++;
-			list_ask(far_of(store));
+			if (!far_of(store)->listing)
+				list_ask(far_of(store));
 		}
 	if (!--p->far_waits)
 		done(arg);

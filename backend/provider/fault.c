@@ -237,13 +237,17 @@ static int order_read(const json_t *act, struct order *o, struct err *err)
 }
 
 /* Where there are several nodes all are told, as each that owns a vDisk has
- * its own way to the drive; the one that has the drive tells of it. */
-static bool is_ours(struct provider *p, const struct order *o)
+ * its own way to the drive. One tells of it: whom the console has not told to
+ * be quiet; of a plan's, which all have, the one that has the drive. */
+static bool is_teller(struct provider *p, const struct order *o,
+		      const json_t *act, const char *by)
 {
 	struct p_domain *dom;
 	struct p_drive *d;
 
-	return !target_find(p, o, &dom, &d, NULL) && !dom->far;
+	if (!strcmp(by, "plan"))
+		return !target_find(p, o, &dom, &d, NULL) && !dom->far;
+	return !json_is_true(json_object_get(act, "quiet"));
 }
 
 static int act_fault(struct provider *p, const json_t *act, const char *by,
@@ -259,7 +263,7 @@ static int act_fault(struct provider *p, const json_t *act, const char *by,
 		return rc;
 	snprintf(text, sizeof(text), "%s %s %s%s%s", o.kind, o.target, o.action,
 		 *o.value ? " " : "", o.value);
-	if (is_ours(p, &o))
+	if (is_teller(p, &o, act, by))
 		tell_fault(p, text, o.kind, o.target, by);
 	return 0;
 }

@@ -194,6 +194,34 @@ static void opened(int rc, const struct err *err, struct bdev *bdev, void *arg)
 	life_end(l, rc, err);
 }
 
+static bool part_known(const struct p_vdisk *v, const char *component)
+{
+	for (size_t k = 0; k < v->parts; k++)
+		if (!strcmp(v->part[k].component, component))
+			return true;
+	return false;
+}
+
+/* Those that its labels name. */
+static void parts_of_slots(struct p_vdisk *v)
+{
+	for (unsigned k = 0; k < v->info.slots; k++) {
+		const struct vdisk_slot *slot = &v->info.slot[k];
+		struct p_drive *d =
+			drive_find(v->provider, slot->domain, slot->drive);
+		struct p_part *part = &v->part[v->parts];
+
+		if (!d || v->parts == PARTS_MAX ||
+		    part_known(v, slot->component))
+			continue;
+		part->drive = d;
+		part->epoch = v->info.epoch;
+		memcpy(part->component, slot->component,
+		       sizeof(part->component));
+		v->parts++;
+	}
+}
+
 static void part_take(struct life *l, const struct p_part *part)
 {
 	struct vdisk_slot *slot = &l->slot[l->slots];
@@ -217,6 +245,8 @@ void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
 	v->phase = PV_BUSY;
 	v->shut_serial = p->drive_serial;
 	v->shut_ns = reactor_now(p->reactor);
+	if (*p->node)
+		parts_of_slots(v);
 	for (size_t k = 0; k < v->parts; k++)
 		part_take(l, &v->part[k]);
 	l->policy = v->info.policy; /* its layout, as the labels say */
@@ -323,14 +353,6 @@ void life_create(struct provider *p, const json_t *spec, life_done_fn *done,
 
 /* ---- close, delete ------------------------------------------------------ */
 
-static bool part_known(const struct p_vdisk *v, const char *component)
-{
-	for (size_t k = 0; k < v->parts; k++)
-		if (!strcmp(v->part[k].component, component))
-			return true;
-	return false;
-}
-
 /* Those of a migration's target are known by their names alone. */
 static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
 {
@@ -351,26 +373,6 @@ static void parts_by_name(struct p_vdisk *v, struct p_drive *d)
 		v->parts++;
 	}
 	free(list);
-}
-
-/* Those that its labels name. */
-static void parts_of_slots(struct p_vdisk *v)
-{
-	for (unsigned k = 0; k < v->info.slots; k++) {
-		const struct vdisk_slot *slot = &v->info.slot[k];
-		struct p_drive *d =
-			drive_find(v->provider, slot->domain, slot->drive);
-		struct p_part *part = &v->part[v->parts];
-
-		if (!d || v->parts == PARTS_MAX ||
-		    part_known(v, slot->component))
-			continue;
-		part->drive = d;
-		part->epoch = v->info.epoch;
-		memcpy(part->component, slot->component,
-		       sizeof(part->component));
-		v->parts++;
-	}
 }
 
 /* Where its members are, for opening it again. */

@@ -5,6 +5,7 @@
  * makes a vDisk owns it, until it is moved: then its term grows, and exporters
  * that have heard of the new term give nothing to an owner of an old one.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,21 +114,26 @@ static uint64_t term_of(const json_t *request)
 	return term > 0 ? (uint64_t)term : 0;
 }
 
-void own_ask(struct provider *p, const json_t *request, struct reply *reply)
+struct taking {
+	struct provider *provider;
+	struct reply *reply;
+	char name[VDISK_NAME];
+	uint64_t term;
+};
+
+static void take(struct provider *p, const char *name, uint64_t term,
+		 struct reply *reply)
 {
-	const char *name = json_string_value(json_object_get(request, "name"));
-	struct p_vdisk *v = name ? vdisk_find(p, name) : NULL;
-	const uint64_t term = term_of(request);
+	struct p_vdisk *v = vdisk_find(p, name);
 	int rc;
 
-	if (!*p->node || !term)
-		reply_fail(reply, -EINVAL,
-			   "vdisk_own: for a cluster of nodes, with a term");
+	if (p->closing)
+		reply_fail(reply, -ESHUTDOWN, "node %s is ending", p->node);
 	else if (!v)
 		reply_fail(reply, -ENOENT,
-			   "node %s finds nothing of a vDisk %.63s on the "
-			   "drives that it can reach",
-			   p->node, name ? name : "without a name");
+			   "node %s finds nothing of a vDisk %s on the drives "
+			   "that it can reach",
+			   p->node, name);
 	else if (v->phase != PV_SHUT)
 		reply_fail(reply, -EBUSY, "node %s has vDisk %s already",
 			   p->node, v->name);
@@ -143,6 +149,78 @@ void own_ask(struct provider *p, const json_t *request, struct reply *reply)
 		life_open(v, owned, reply);
 }
 
+/* With what every node has listed: its members may have moved since. */
+static void listed(void *arg)
+{
+	struct taking *x = arg;
+
+	take(x->provider, x->name, x->term, x->reply);
+	free(x);
+}
+
+void own_ask(struct provider *p, const json_t *request, struct reply *reply)
+{
+	const char *name = json_string_value(json_object_get(request, "name"));
+	struct taking *x;
+
+	if (!*p->node || !term_of(request) || !name ||
+	    strlen(name) >= sizeof(x->name)) {
+		reply_fail(reply, -EINVAL,
+			   "vdisk_own: for a cluster of nodes, with a name and "
+			   "a term");
+		return;
+	}
+	if (p->far_waits) {
+		reply_fail(reply, -EBUSY,
+			   "node %s is looking at drives: try "
+			   "again",
+			   p->node);
+		return;
+	}
+	x = calloc(1, sizeof(*x));
+	id_assert(x);
+	x->provider = p;
+	x->reply = reply;
+	x->term = term_of(request);
+	snprintf(x->name, sizeof(x->name), "%s", name);
+	far_scan(p, listed, x);
+}
+
+void own_lost(struct p_vdisk *v)
+{
+	struct provider *p = v->provider;
+
+	if (!v->owned || v->lost)
+		return;
+	v->lost = true;
+	tell_log(p, "warn",
+		 "vDisk %s has moved to another node: it is closed here",
+		 v->name);
+	tend_soon(p);
+}
+
+static void lost_closed(int rc, const struct err *err, void *arg)
+{
+	struct p_vdisk *v = arg;
+
+	(void)rc;
+	(void)err;
+	own_drop(v);
+	v->owned = v->lost = false;
+	memory_write(v->provider);
+}
+
+void own_tend(struct p_vdisk *v)
+{
+	if (!v->lost || v->phase == PV_BUSY || v->moving || v->replacing ||
+	    v->verifying)
+		return;
+	if (v->phase == PV_OPEN)
+		life_close(v, lost_closed, v);
+	else
+		lost_closed(0, NULL, v);
+}
+
 static void disowned(int rc, const struct err *err, void *arg)
 {
 	struct p_vdisk *v = arg;
@@ -153,7 +231,6 @@ static void disowned(int rc, const struct err *err, void *arg)
 	v->disown = NULL;
 	own_drop(v);
 	v->owned = false;
-	tell_vdisk_gone(v->provider, v->name);
 	memory_write(v->provider);
 	reply_ok_with(reply, json_pack("{s:I}", "term", (json_int_t)v->term));
 }

@@ -126,6 +126,7 @@ struct p_vdisk {
 	struct bdev *top;     /* for load, and to close: over it, or it */
 	bool owned;           /* by this node: nobody else's are opened */
 	uint64_t term;        /* its owner's, 1 at first */
+	bool lost;            /* another node has it by now */
 	struct reply *disown; /* to be answered when it is closed for good */
 	bool failed;          /* not open for want of members, not on purpose */
 	struct vdisk_info info; /* the newest known */
@@ -227,7 +228,7 @@ void twins_drop(struct provider *p);
 
 /* ---- far.c -------------------------------------------------------------- */
 /* Asks for what is on other nodes' drives; done(arg) runs when all have said
- * it, or cannot. */
+ * it, or cannot: one at a time. */
 void far_scan(struct provider *p, void (*done)(void *arg), void *arg);
 /* Whether components of other nodes are still open. */
 bool far_busy(const struct provider *p);
@@ -241,6 +242,9 @@ int own_take(struct p_vdisk *v, uint64_t term);
 void own_drop(struct p_vdisk *v);
 void own_read(struct provider *p, const json_t *list);
 json_t *own_json(const struct provider *p);
+/* An exporter says so: it is to be closed here. */
+void own_lost(struct p_vdisk *v);
+void own_tend(struct p_vdisk *v);
 /* vdisk_own {name, term}, vdisk_disown {name} */
 void own_ask(struct provider *p, const json_t *request, struct reply *reply);
 void disown_ask(struct provider *p, const json_t *request, struct reply *reply);

@@ -267,7 +267,8 @@ static void reopen_tend(struct p_vdisk *v, uint64_t now)
 {
 	struct provider *p = v->provider;
 
-	bool held = p->running || v->moving || v->replacing || v->verifying;
+	bool held = p->running || v->lost || v->moving || v->replacing ||
+		    v->verifying;
 
 	if (v->phase == PV_OPEN && !held && is_cut_off(v)) {
 		/* the attempt to open it says what it lacks */
@@ -278,7 +279,7 @@ static void reopen_tend(struct p_vdisk *v, uint64_t now)
 		   (v->shut_serial != p->drive_serial ||
 		    now >= v->shut_ns + AGAIN_NS))
 		shut_failed(v, v->info.reason);
-	else if (v->phase == PV_SHUT && v->parts && v->owned &&
+	else if (v->phase == PV_SHUT && v->parts && v->owned && !v->lost &&
 		 v->shut_serial != p->drive_serial)
 		life_open(v, reopened, v);
 }
@@ -448,6 +449,7 @@ static void vdisk_tend(struct p_vdisk *v, uint64_t now)
 
 	if (v->phase == PV_OPEN)
 		vdisk_info(v->bdev, &v->info);
+	own_tend(v);
 	reopen_tend(v, now);
 	if (v->phase == PV_OPEN) {
 		if (v->info.state == VDISK_HEALTHY)
