@@ -15,6 +15,7 @@
 COMMAND(do_vdisk_create);
 COMMAND(do_vdisk_set);
 COMMAND(do_vdisk_delete);
+COMMAND(do_vdisk_move);
 COMMAND(do_vdisk_verify);
 COMMAND(do_vdisk_export);
 COMMAND(do_vdisk_unexport);

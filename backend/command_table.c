@@ -180,6 +180,12 @@ static const struct command_arg vdisk_args[] = {
 	POSITIONAL("NAME", "vdisk", NEED, "The vDisk."),
 	END,
 };
+static const struct command_arg vdisk_move_args[] = {
+	POSITIONAL("NAME", "vdisk", NEED, "The vDisk."),
+	POSITIONAL("NODE", "domain", NEED, "The node that is to have it."),
+	FLAG("force", "Take it from a node that cannot be asked."),
+	END,
+};
 static const struct command_arg policy_args[] = {
 	POSITIONAL("NAME", "policy", NEED, "The policy's name."),
 	POLICY_ARGS,
@@ -402,6 +408,9 @@ const struct command command_table[] = {
 	{ "vdisk set", ACTS, "Cluster and vDisks",
 	  "Moves a vDisk to another policy.", "iodeck-policy(7)",
 	  vdisk_set_args, do_vdisk_set },
+	{ "vdisk move", ACTS, "Cluster and vDisks",
+	  "Has a vDisk opened by another node.", "iodeck(1)", vdisk_move_args,
+	  do_vdisk_move },
 	{ "vdisk delete", ACTS, "Cluster and vDisks",
 	  "Deletes a vDisk and its data.", "iodeck(1)", vdisk_args,
 	  do_vdisk_delete },

@@ -101,7 +101,7 @@ static int find_one(const struct deck *deck, const char *what,
 {
 	const char *owner = text(body, "owner");
 
-	if (is_of_drive(what))
+	if (is_of_drive(what) || !strcmp(what, "vdisk_own"))
 		return find_named(deck, text(body, "node"), node, err);
 	if (strcmp(what, "vdisk_create") != 0)
 		return find_owner(deck, text(body, "name"), node, err);

@@ -112,6 +112,8 @@ static void in_vdisk(struct m_in *in, struct m_vdisk *v)
 	IN_TEXT(in, "compression", v->compression, IN_MAY);
 	IN_TEXT(in, "state", v->state, IN_MUST);
 	IN_TEXT(in, "reason", v->reason, IN_MAY);
+	IN_TEXT(in, "owner", v->owner, IN_MAY);
+	v->term = in_int(in, "term", EVENT_INT_MAX, IN_MAY);
 	v->raid = (int)in_int(in, "raid", 100, IN_MAY);
 	v->ftt = (int)in_int(in, "ftt", 100, IN_MAY);
 	v->k = (int)in_int(in, "k", 100, IN_MAY);

@@ -235,31 +235,6 @@ static void part_free(struct part *part)
 	free(part);
 }
 
-static void on_state(enum bdev_nbd_state state, const char *why, void *arg)
-{
-	struct part *part = arg;
-	struct far *f = part->far;
-
-	switch (state) {
-	case BDEV_NBD_LOST:
-		part->asked_ns = 0; /* it may be elsewhere by now */
-		timer_soon(f, 0);
-		break;
-	case BDEV_NBD_DEAD:
-		if (!part->closing)
-			drive_away(f, why);
-		part->closing = true;
-		break;
-	case BDEV_NBD_CLOSED:
-	case BDEV_NBD_UNFENCED:
-		part_free(part);
-		break;
-	default:
-		break;
-	}
-	silence_update(f);
-}
-
 static int target_take(struct part *part, const json_t *reply, struct err *err)
 {
 	const json_int_t port =
@@ -316,12 +291,11 @@ static void on_export(const json_t *reply, void *arg)
 		timer_soon(part->far, AGAIN_NS);
 }
 
-static void export_ask(struct part *part)
+static json_t *export_body(const struct part *part)
 {
-	struct far *f = part->far;
-	const struct p_vdisk *v = owner_of(f->provider, part->id);
+	const struct p_vdisk *v = owner_of(part->far->provider, part->id);
 	static const uint8_t unset[16];
-	json_t *body = about(f, part->id);
+	json_t *body = about(part->far, part->id);
 	char uuid[33];
 
 	json_object_set_new(body, "term",
@@ -330,10 +304,60 @@ static void export_ask(struct part *part)
 		uuid_hex(v->info.uuid, uuid);
 		json_object_set_new(body, "uuid", json_string(uuid));
 	}
+	return body;
+}
+
+static void export_ask(struct part *part)
+{
+	struct far *f = part->far;
+
 	part->asking = true;
 	part->asked_ns = reactor_now(f->provider->reactor);
-	asks_ask(f->provider->host.asks, node_of(f), "export_open", body,
-		 ASK_NS, on_export, part);
+	asks_ask(f->provider->host.asks, node_of(f), "export_open",
+		 export_body(part), ASK_NS, on_export, part);
+}
+
+static void nothing(const json_t *reply, void *arg)
+{
+	(void)reply;
+	(void)arg;
+}
+
+/* Its exporter may end. Where nobody hears this it stays until the component
+ * is opened anew, by whomever. */
+static void part_ended(const struct part *part)
+{
+	struct far *f = part->far;
+
+	if (part->target && !f->provider->closing)
+		asks_ask(f->provider->host.asks, node_of(f), "export_close",
+			 export_body(part), ASK_NS, nothing, f);
+}
+
+static void on_state(enum bdev_nbd_state state, const char *why, void *arg)
+{
+	struct part *part = arg;
+	struct far *f = part->far;
+
+	switch (state) {
+	case BDEV_NBD_LOST:
+		part->asked_ns = 0; /* it may be elsewhere by now */
+		timer_soon(f, 0);
+		break;
+	case BDEV_NBD_DEAD:
+		if (!part->closing)
+			drive_away(f, why);
+		part->closing = true;
+		break;
+	case BDEV_NBD_CLOSED:
+	case BDEV_NBD_UNFENCED:
+		part_ended(part);
+		part_free(part);
+		break;
+	default:
+		break;
+	}
+	silence_update(f);
 }
 
 static int far_open(struct store *store, const char *id, struct bdev **bdev,
@@ -607,8 +631,11 @@ static void on_timer(struct timer *timer)
 	struct far *f = container_of(timer, struct far, timer);
 	const uint64_t now = reactor_now(f->provider->reactor);
 
-	if (f->provider->closing)
+	if (f->provider->closing) {
+		if (f->scanning)
+			scan_over(f);
 		return;
+	}
 	for (struct part *part = f->parts; part; part = part->next)
 		part_tend(part, now);
 	list_tend(f, now);

@@ -158,6 +158,12 @@ static int heard_put(struct lending *l, const uint8_t uuid[16], uint64_t term,
 	return 0;
 }
 
+int lend_heard(struct provider *p, const uint8_t uuid[16], uint64_t term,
+	       const char *owner)
+{
+	return heard_put(p->lending, uuid, term, owner);
+}
+
 void lend_terms_read(struct provider *p, const json_t *list)
 {
 	const json_t *one;
@@ -392,8 +398,10 @@ static bool remembered(const struct asked *a)
 	rc = heard_put(a->p->lending, a->uuid, a->term, a->to);
 	if (!rc)
 		rc = memory_write(a->p);
-	if (!rc)
+	if (!rc) {
+		own_outdated(a->p, a->uuid, a->term);
 		return true;
+	}
 	reply_fail(a->reply, rc,
 		   "who owns a vDisk cannot be kept in mind here: %s",
 		   strerror(-rc));

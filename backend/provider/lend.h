@@ -48,6 +48,9 @@ bool lend_has(const struct provider *p, const struct p_drive *d,
 void lend_fence(struct provider *p, struct p_drive *d, const char *component,
 		void (*done)(void *arg), void *arg);
 
+/* In which term a vDisk is owned, and by whom: from now on. -ENOMEM. */
+int lend_heard(struct provider *p, const uint8_t uuid[16], uint64_t term,
+	       const char *owner);
 /* Of the memory's file: [{uuid, term, owner}] */
 void lend_terms_read(struct provider *p, const json_t *list);
 json_t *lend_terms_json(const struct provider *p);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/event.h"
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 struct life {
@@ -19,6 +20,7 @@ struct life {
 	uint64_t size_bytes;
 	struct bdev *top;          /* to be closed */
 	void (*closed)(void *arg); /* then */
+	unsigned fences; /* components that others have, and one for us */
 	life_done_fn *done;
 	void *arg;
 };
@@ -236,23 +238,44 @@ static void part_take(struct life *l, const struct p_part *part)
 	l->slots++;
 }
 
-void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
+/* Nobody else has any of its components here. */
+static void fenced(void *arg)
 {
+	struct life *l = arg;
+	struct p_vdisk *v = l->vdisk;
 	struct provider *p = v->provider;
-	struct life *l = life_new(v, done, arg);
 	struct vdisk_spec spec;
 
-	v->phase = PV_BUSY;
-	v->shut_serial = p->drive_serial;
-	v->shut_ns = reactor_now(p->reactor);
-	if (*p->node)
-		parts_of_slots(v);
+	if (--l->fences)
+		return;
 	for (size_t k = 0; k < v->parts; k++)
 		part_take(l, &v->part[k]);
 	l->policy = v->info.policy; /* its layout, as the labels say */
 	spec = spec_of(l);
 	v->opening_ns = reactor_now(p->reactor);
 	vdisk_open(p->reactor, &spec, opened, l);
+}
+
+/* What is here and lent to whoever owned it before, he loses first. */
+void life_open(struct p_vdisk *v, life_done_fn *done, void *arg)
+{
+	struct provider *p = v->provider;
+	struct life *l = life_new(v, done, arg);
+
+	v->phase = PV_BUSY;
+	v->shut_serial = p->drive_serial;
+	v->shut_ns = reactor_now(p->reactor);
+	if (*p->node)
+		parts_of_slots(v);
+	l->fences = 1;
+	for (size_t k = 0; k < v->parts; k++) {
+		if (!lend_has(p, v->part[k].drive, v->part[k].component))
+			continue;
+		l->fences++;
+		lend_fence(p, v->part[k].drive, v->part[k].component, fenced,
+			   l);
+	}
+	fenced(l);
 }
 
 /* ---- create ------------------------------------------------------------- */

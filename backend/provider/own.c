@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 static struct p_own *own_of(const struct provider *p, const uint8_t uuid[16])
@@ -52,6 +53,8 @@ int own_take(struct p_vdisk *v, uint64_t term)
 	v->term = term;
 	if (*p->node)
 		rc = own_put(p, v->info.uuid, term);
+	if (*p->node && !rc)
+		rc = lend_heard(p, v->info.uuid, term, p->node);
 	return rc ? rc : memory_write(p);
 }
 
@@ -197,6 +200,14 @@ void own_lost(struct p_vdisk *v)
 		 "vDisk %s has moved to another node: it is closed here",
 		 v->name);
 	tend_soon(p);
+}
+
+void own_outdated(struct provider *p, const uint8_t uuid[16], uint64_t term)
+{
+	for (struct p_vdisk *v = p->vdisks; v; v = v->next)
+		if (v->owned && v->term < term &&
+		    !memcmp(v->info.uuid, uuid, 16))
+			own_lost(v);
 }
 
 static void lost_closed(int rc, const struct err *err, void *arg)

@@ -244,6 +244,8 @@ void own_read(struct provider *p, const json_t *list);
 json_t *own_json(const struct provider *p);
 /* An exporter says so: it is to be closed here. */
 void own_lost(struct p_vdisk *v);
+/* Of a vDisk of ours: another has it in a later term. */
+void own_outdated(struct provider *p, const uint8_t uuid[16], uint64_t term);
 void own_tend(struct p_vdisk *v);
 /* vdisk_own {name, term}, vdisk_disown {name} */
 void own_ask(struct provider *p, const json_t *request, struct reply *reply);

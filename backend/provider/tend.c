@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/provider/lend.h"
 #include "backend/provider/provider_priv.h"
 
 #define TEND_NS (250 * MSEC_NS)
@@ -78,11 +79,20 @@ static void replace(struct p_vdisk *v, unsigned index,
 	vdisk_replace(v->bdev, index, &rp->slot, replaced, rp);
 }
 
+static void fenced(void *arg)
+{
+	(void)arg;
+}
+
 /* Its own component, on a drive that came back. */
 static bool replace_own(struct p_vdisk *v, unsigned index, struct p_drive *d)
 {
 	struct vdisk_slot slot = v->info.slot[index];
 
+	if (lend_has(v->provider, d, slot.component)) {
+		lend_fence(v->provider, d, slot.component, fenced, NULL);
+		return false; /* it is tried again */
+	}
 	if (hub_has(&d->hub, slot.component) ||
 	    stack_open(d, slot.component, &slot.bdev, NULL))
 		return false;
