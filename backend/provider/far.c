@@ -13,86 +13,39 @@
  * drive. The drive is then away until its node lists it again, and for all the
  * rest of the provider one that was pulled and put back.
  */
+#include "backend/provider/far_impl.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/agent/asks.h"
-#include "backend/provider/provider_priv.h"
-#include "engine/bdev/nbd.h"
-
-#define ASK_NS (10 * SEC_NS)
-#define AGAIN_NS (2 * SEC_NS)         /* between attempts that failed */
 #define FRESH_NS (30 * SEC_NS)        /* so old may a list become */
 #define SCAN_NS (5 * SEC_NS)          /* for nodes to be there at opening */
 #define SCAN_AGAIN_NS (200 * MSEC_NS) /* while they are not */
 #define LISTED_MAX 4096               /* components a drive */
-
-/* A component that is open here. */
-struct part {
-	struct part *next;
-	struct far *far;
-	char id[64];
-	struct bdev *bdev; /* till its last state */
-	bool asking;       /* export_open is not answered yet */
-	bool target;       /* it was told one */
-	bool closing;      /* nothing more is asked for it */
-	uint64_t asked_ns;
-};
-
-/* component_make or component_remove that is not answered yet. */
-struct change {
-	struct change *next;
-	struct far *far;
-	char id[64];
-	bool make;
-};
-
-struct far {
-	struct store store;
-	struct provider *provider;
-	struct p_drive *drive;
-	struct drive_component *list;
-	size_t count;
-	struct part *parts;
-	struct change *changing;
-	unsigned changes; /* ever: a list asked for before one is old */
-	bool scanning;    /* the provider waits for its first list */
-	bool listing;
-	unsigned listed_at; /* `changes` when it was asked for */
-	uint64_t listed_ns; /* when that was */
-	uint64_t size_bytes, free_bytes;
-	enum drive_kind kind;
-	struct timer timer; /* looks at parts and at the list */
-};
 
 static struct far *far_of(struct store *store)
 {
 	return container_of(store, struct far, store);
 }
 
-static const char *node_of(const struct far *f)
-{
-	return f->drive->domain->name;
-}
-
-static json_t *about(const struct far *f, const char *component)
+json_t *far_about(const struct far *f, const char *component)
 {
 	json_t *body = json_object();
 
 	json_object_set_new(body, "drive",
-			    json_sprintf("%s:%s", node_of(f), f->drive->name));
+			    json_sprintf("%s:%s", far_node(f), f->drive->name));
 	if (component)
 		json_object_set_new(body, "component", json_string(component));
 	return body;
 }
 
-static bool is_ok(const json_t *reply)
+bool far_ok(const json_t *reply)
 {
 	return json_is_true(json_object_get(reply, "ok"));
 }
 
-static const char *error_of(const json_t *reply)
+const char *far_error(const json_t *reply)
 {
 	const char *error = json_string_value(json_object_get(reply, "error"));
 
@@ -106,17 +59,16 @@ static uint64_t bytes_of(const json_t *j, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-static void timer_soon(struct far *f, uint64_t ns)
+void far_soon(struct far *f, uint64_t ns)
 {
 	const uint64_t at = reactor_now(f->provider->reactor) + ns;
 
 	if (!timer_armed(&f->timer) || f->timer.deadline_ns > at)
 		timer_arm(f->provider->reactor, &f->timer, at);
 }
-
 /* ---- what is listed ----------------------------------------------------- */
 
-static struct drive_component *listed(struct far *f, const char *id)
+const struct drive_component *far_listed(const struct far *f, const char *id)
 {
 	for (size_t k = 0; k < f->count; k++)
 		if (!strcmp(f->list[k].id, id))
@@ -128,7 +80,7 @@ static int list_add(struct far *f, const char *id, uint64_t bytes)
 {
 	struct drive_component *more;
 
-	if (listed(f, id))
+	if (far_listed(f, id))
 		return -EEXIST;
 	more = realloc(f->list, (f->count + 1) * sizeof(*more));
 	if (!more)
@@ -142,10 +94,10 @@ static int list_add(struct far *f, const char *id, uint64_t bytes)
 
 static void list_drop(struct far *f, const char *id)
 {
-	struct drive_component *c = listed(f, id);
+	const struct drive_component *c = far_listed(f, id);
 
 	if (c)
-		*c = f->list[--f->count];
+		f->list[c - f->list] = f->list[--f->count];
 }
 
 static int far_list(struct store *store, struct drive_component **list,
@@ -177,225 +129,10 @@ static bool far_gone(const struct store *store)
 	(void)store; /* it is away or there; only its node knows more */
 	return false;
 }
-
-/* ---- a component's bdev -------------------------------------------------- */
-
-static struct part *part_find(const struct far *f, const char *id)
-{
-	struct part *part = f->parts;
-
-	while (part && (part->closing || strcmp(part->id, id) != 0))
-		part = part->next;
-	return part;
-}
-
-static void part_give_up(struct part *part, const char *why)
-{
-	if (!part->bdev || part->closing)
-		return;
-	part->closing = true;
-	bdev_nbd_give_up(part->bdev, why);
-}
-
-static void drive_away(struct far *f, const char *why)
-{
-	if (f->drive->state == P_DRIVE_FAILED)
-		return;
-	drive_lost(f->provider, f->drive, why);
-	f->listed_ns = reactor_now(f->provider->reactor);
-	timer_soon(f, AGAIN_NS);
-	tend_soon(f->provider);
-}
-
-/* While a connection is lost the drive is not there, though it may be again
- * before anything has failed. */
-static void silence_update(struct far *f)
-{
-	const bool was = f->drive->silent;
-
-	f->drive->silent = false;
-	for (const struct part *part = f->parts; part; part = part->next)
-		if (!part->closing &&
-		    bdev_nbd_state(part->bdev) == BDEV_NBD_LOST)
-			f->drive->silent = true;
-	if (was && !f->drive->silent)
-		f->provider->drive_serial++;
-	if (was != f->drive->silent)
-		tend_soon(f->provider);
-}
-
-static void part_free(struct part *part)
-{
-	struct part **at = &part->far->parts;
-
-	asks_forget(part->far->provider->host.asks, part);
-	while (*at != part)
-		at = &(*at)->next;
-	*at = part->next;
-	free(part);
-}
-
-static int target_take(struct part *part, const json_t *reply, struct err *err)
-{
-	const json_int_t port =
-		json_integer_value(json_object_get(reply, "port"));
-	const struct bdev_nbd_target target = {
-		.address = json_string_value(json_object_get(reply, "address")),
-		.port = (uint16_t)port,
-		.export_name =
-			json_string_value(json_object_get(reply, "export")),
-		.key = json_string_value(json_object_get(reply, "key")),
-		.boot = json_string_value(json_object_get(reply, "boot")),
-	};
-
-	if (!target.address || port < 1 || port > UINT16_MAX || !target.key)
-		return err_set(err, -EPROTO,
-			       "node %s says of an export neither address and "
-			       "port nor key",
-			       node_of(part->far));
-	return bdev_nbd_target(part->bdev, &target, err);
-}
-
-static struct p_vdisk *owner_of(const struct provider *p, const char *id)
-{
-	struct p_vdisk *v = p->vdisks;
-
-	while (v && !component_of(id, v->name))
-		v = v->next;
-	return v;
-}
-
-static void on_export(const json_t *reply, void *arg)
-{
-	struct part *part = arg;
-	struct err err = { 0 };
-	int rc = (int)json_integer_value(json_object_get(reply, "code"));
-
-	part->asking = false;
-	if (part->closing)
-		return;
-	if (is_ok(reply))
-		rc = target_take(part, reply, &err);
-	else
-		err_set(&err, rc, "%s", error_of(reply));
-	if (!rc) {
-		part->target = true;
-		return;
-	}
-	if (rc == -ESTALE && owner_of(part->far->provider, part->id))
-		own_lost(owner_of(part->far->provider, part->id));
-	/* what another owner has, or who speaks otherwise, stays so */
-	if (rc == -ESTALE || rc == -ENOENT || rc == -EPROTO || rc == -EINVAL)
-		part_give_up(part, err.text);
-	else
-		timer_soon(part->far, AGAIN_NS);
-}
-
-static json_t *export_body(const struct part *part)
-{
-	const struct p_vdisk *v = owner_of(part->far->provider, part->id);
-	static const uint8_t unset[16];
-	json_t *body = about(part->far, part->id);
-	char uuid[33];
-
-	json_object_set_new(body, "term",
-			    json_integer(v ? (json_int_t)v->term : 1));
-	if (v && memcmp(v->info.uuid, unset, sizeof(unset)) != 0) {
-		uuid_hex(v->info.uuid, uuid);
-		json_object_set_new(body, "uuid", json_string(uuid));
-	}
-	return body;
-}
-
-static void export_ask(struct part *part)
-{
-	struct far *f = part->far;
-
-	part->asking = true;
-	part->asked_ns = reactor_now(f->provider->reactor);
-	asks_ask(f->provider->host.asks, node_of(f), "export_open",
-		 export_body(part), ASK_NS, on_export, part);
-}
-
-static void nothing(const json_t *reply, void *arg)
-{
-	(void)reply;
-	(void)arg;
-}
-
-/* Its exporter may end. Where nobody hears this it stays until the component
- * is opened anew, by whomever. */
-static void part_ended(const struct part *part)
-{
-	struct far *f = part->far;
-
-	if (part->target && !f->provider->closing)
-		asks_ask(f->provider->host.asks, node_of(f), "export_close",
-			 export_body(part), ASK_NS, nothing, f);
-}
-
-static void on_state(enum bdev_nbd_state state, const char *why, void *arg)
-{
-	struct part *part = arg;
-	struct far *f = part->far;
-
-	switch (state) {
-	case BDEV_NBD_LOST:
-		part->asked_ns = 0; /* it may be elsewhere by now */
-		timer_soon(f, 0);
-		break;
-	case BDEV_NBD_DEAD:
-		if (!part->closing)
-			drive_away(f, why);
-		part->closing = true;
-		break;
-	case BDEV_NBD_CLOSED:
-	case BDEV_NBD_UNFENCED:
-		part_ended(part);
-		part_free(part);
-		break;
-	default:
-		break;
-	}
-	silence_update(f);
-}
-
 static int far_open(struct store *store, const char *id, struct bdev **bdev,
 		    struct err *err)
 {
-	struct far *f = far_of(store);
-	const struct drive_component *c = listed(f, id);
-	struct bdev_nbd_opts opts = { .block_bytes = 4096,
-				      .trim_zeroes = f->kind == DRIVE_DIR,
-				      .state = on_state };
-	struct part *part;
-	char name[72];
-	int rc;
-
-	if (!c)
-		return err_set(err, -ENOENT, "%s:%s has no component %s",
-			       node_of(f), f->drive->name, id);
-	if (part_find(f, id))
-		return err_set(err, -EBUSY, "component %s is open", id);
-	part = calloc(1, sizeof(*part));
-	if (!part)
-		return err_set(err, -ENOMEM, "out of memory");
-	snprintf(name, sizeof(name), "%s:%s", node_of(f), f->drive->name);
-	opts.name = name;
-	opts.size_bytes = c->size_bytes;
-	opts.arg = part;
-	part->far = f;
-	snprintf(part->id, sizeof(part->id), "%s", id);
-	rc = bdev_nbd_open(f->provider->reactor, &opts, &part->bdev, err);
-	if (rc) {
-		free(part);
-		return rc;
-	}
-	part->next = f->parts;
-	f->parts = part;
-	*bdev = part->bdev;
-	timer_soon(f, 0); /* once its vDisk is listed, and it is made */
-	return 0;
+	return part_open(far_of(store), id, bdev, err);
 }
 
 /* ---- made and removed ---------------------------------------------------- */
@@ -410,7 +147,7 @@ static void change_end(struct change *x)
 	free(x);
 }
 
-static bool is_making(const struct far *f, const char *id)
+bool far_making(const struct far *f, const char *id)
 {
 	const struct change *x = f->changing;
 
@@ -426,7 +163,7 @@ static void change_failed(struct change *x, const char *why)
 	struct part *part = part_find(f, x->id);
 
 	tell_log(f->provider, "warn", "%s:%s: component %s could not be %s: %s",
-		 node_of(f), f->drive->name, x->id,
+		 far_node(f), f->drive->name, x->id,
 		 x->make ? "made" : "removed", why);
 	f->listed_ns = 0;
 	if (!x->make)
@@ -441,10 +178,10 @@ static void on_changed(const json_t *reply, void *arg)
 	struct change *x = arg;
 	struct far *f = x->far;
 
-	if (!is_ok(reply))
-		change_failed(x, error_of(reply));
+	if (!far_ok(reply))
+		change_failed(x, far_error(reply));
 	change_end(x);
-	timer_soon(f, 0);
+	far_soon(f, 0);
 }
 
 static void change_ask(struct far *f, const char *what, json_t *body,
@@ -457,7 +194,7 @@ static void change_ask(struct far *f, const char *what, json_t *body,
 	snprintf(x->id, sizeof(x->id), "%s", id);
 	f->changing = x;
 	f->changes++;
-	asks_ask(f->provider->host.asks, node_of(f), what, body, ASK_NS,
+	asks_ask(f->provider->host.asks, far_node(f), what, body, FAR_ASK_NS,
 		 on_changed, x);
 }
 
@@ -469,9 +206,9 @@ static int far_make(struct store *store, const char *id, uint64_t bytes,
 	int rc = list_add(f, id, bytes);
 
 	if (rc)
-		return err_set(err, rc, "%s:%s: component %s: %s", node_of(f),
+		return err_set(err, rc, "%s:%s: component %s: %s", far_node(f),
 			       f->drive->name, id, strerror(-rc));
-	body = about(f, id);
+	body = far_about(f, id);
 	json_object_set_new(body, "size_bytes",
 			    json_integer((json_int_t)bytes));
 	change_ask(f, "component_make", body, id, true);
@@ -482,11 +219,11 @@ static int far_remove(struct store *store, const char *id, struct err *err)
 {
 	struct far *f = far_of(store);
 
-	if (!listed(f, id))
+	if (!far_listed(f, id))
 		return err_set(err, -ENOENT, "%s:%s has no component %s",
-			       node_of(f), f->drive->name, id);
+			       far_node(f), f->drive->name, id);
 	list_drop(f, id);
-	change_ask(f, "component_remove", about(f, id), id, false);
+	change_ask(f, "component_remove", far_about(f, id), id, false);
 	return 0;
 }
 
@@ -538,8 +275,8 @@ static void drive_back(struct far *f)
 	f->provider->drive_serial++;
 	f->provider->tidy = f->provider->cluster_told = true;
 	if (!f->scanning)
-		tell_log(f->provider, "info", "drive %s:%s is back", node_of(f),
-			 d->name);
+		tell_log(f->provider, "info", "drive %s:%s is back",
+			 far_node(f), d->name);
 	tend_soon(f->provider);
 }
 
@@ -563,7 +300,7 @@ static void not_listed(struct far *f, const char *why)
 	    reactor_now(f->provider->reactor) >= f->provider->far_until_ns)
 		scan_over(f);
 	else
-		timer_soon(f, f->scanning ? SCAN_AGAIN_NS : AGAIN_NS);
+		far_soon(f, f->scanning ? SCAN_AGAIN_NS : FAR_AGAIN_NS);
 }
 
 static void on_list(const json_t *reply, void *arg)
@@ -571,8 +308,8 @@ static void on_list(const json_t *reply, void *arg)
 	struct far *f = arg;
 
 	f->listing = false;
-	if (!is_ok(reply)) {
-		not_listed(f, error_of(reply));
+	if (!far_ok(reply)) {
+		not_listed(f, far_error(reply));
 		return;
 	}
 	if (f->listed_at == f->changes)
@@ -581,7 +318,7 @@ static void on_list(const json_t *reply, void *arg)
 		f->listed_ns = 0;
 	if (f->drive->state == P_DRIVE_FAILED)
 		drive_back(f);
-	timer_soon(f, FRESH_NS);
+	far_soon(f, FRESH_NS);
 	if (f->scanning)
 		scan_over(f);
 }
@@ -591,31 +328,18 @@ static void list_ask(struct far *f)
 	f->listing = true;
 	f->listed_at = f->changes;
 	f->listed_ns = reactor_now(f->provider->reactor);
-	asks_ask(f->provider->host.asks, node_of(f), "component_list",
-		 about(f, NULL), f->scanning ? SCAN_NS : ASK_NS, on_list, f);
+	asks_ask(f->provider->host.asks, far_node(f), "component_list",
+		 far_about(f, NULL), f->scanning ? SCAN_NS : FAR_ASK_NS,
+		 on_list, f);
 }
 
 /* ---- looking after it ---------------------------------------------------- */
-
-static void part_tend(struct part *part, uint64_t now)
-{
-	struct far *f = part->far;
-	const enum bdev_nbd_state state = bdev_nbd_state(part->bdev);
-
-	if (part->closing || part->asking || is_making(f, part->id) ||
-	    (part->target && state != BDEV_NBD_LOST))
-		return;
-	if (now >= part->asked_ns + AGAIN_NS)
-		export_ask(part);
-	else
-		timer_soon(f, part->asked_ns + AGAIN_NS - now);
-}
 
 static void list_tend(struct far *f, uint64_t now)
 {
 	const uint64_t every_ns = f->scanning ? SCAN_AGAIN_NS
 				  : f->drive->state == P_DRIVE_FAILED
-					  ? AGAIN_NS
+					  ? FAR_AGAIN_NS
 					  : FRESH_NS;
 
 	if (f->listing || f->changing)
@@ -623,7 +347,7 @@ static void list_tend(struct far *f, uint64_t now)
 	if (now >= f->listed_ns + every_ns)
 		list_ask(f);
 	else
-		timer_soon(f, f->listed_ns + every_ns - now);
+		far_soon(f, f->listed_ns + every_ns - now);
 }
 
 static void on_timer(struct timer *timer)
