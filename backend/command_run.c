@@ -281,8 +281,12 @@ static void plan_ask(struct deck *deck, struct order *o,
 	bool known = true;
 	json_t *plan;
 	size_t i, k;
+	int r = deck->cluster ? order_plan(deck, o, &plan, NULL) : -ENOENT;
 
-	if (deck->cluster && !order_plan(deck, o, &plan, NULL)) {
+	/* Which vDisks there are the agents know. */
+	if (r == -ENODEV && !live_ready(deck))
+		known = false;
+	if (!r) {
 		json_array_foreach(json_object_get(plan, "series"), i, series) {
 			for (k = 0; k < plan_vdisks(series); k++)
 				known = known &&
@@ -370,10 +374,30 @@ static void run_id(char *buf, size_t len)
 	snprintf(buf + n, len - n, ".%03ld", now.tv_nsec / 1000000);
 }
 
+static void undone(const json_t *reply, void *arg)
+{
+	(void)reply;
+	(void)arg;
+}
+
+/* One refused: the others, which wait for it, do not begin. */
+static void run_undo(struct pending *p)
+{
+	struct fleet *f = p->deck->fleet;
+
+	for (size_t k = 0; f && f->nodes > 1 && k < f->nodes; k++)
+		fleet_ask(&f->node[k], "run_stop",
+			  json_pack("{s:s}", "reason", "a node refused it"),
+			  undone, NULL);
+}
+
 static void run_started(struct pending *p, const json_t *reply)
 {
-	if (reply_failed(p, reply))
+	if (reply_failed(p, reply)) {
+		run_undo(p);
 		return;
+	}
+	p->deck->runs_began = p->deck->fleet && p->deck->fleet->nodes > 1;
 	outcome_say(&p->outcome, "run %s has begun", p->name);
 	p->outcome.json = json_pack("{s:s,s:s}", "run", p->name, "session",
 				    p->deck->session_path);
@@ -419,6 +443,11 @@ static void run_ready(struct pending *p, const json_t *reply)
 		return;
 	}
 	faults_resolve(deck_model(p->deck), plan);
+	if (runs_assign(p->deck, plan, &err)) {
+		outcome_fail(&p->outcome, 1, "%s", err.text);
+		json_decref(plan);
+		return;
+	}
 	run_id(p->name, sizeof(p->name));
 	pending_again(p, "run_start",
 		      json_pack("{s:o,s:s}", "plan", plan, "run", p->name),
@@ -500,6 +529,8 @@ COMMAND(do_demo)
 
 static int pause_ask(struct deck *deck, bool pause, struct outcome *outcome)
 {
+	if (runs_pause(deck, pause))
+		return outcome_say(outcome, "done");
 	live_ask(deck, outcome, "run_pause", json_pack("{s:b}", "pause", pause),
 		 NULL);
 	return 0;
@@ -522,6 +553,8 @@ COMMAND(do_stop)
 	(void)command;
 	(void)argc;
 	(void)argv;
+	if (runs_stop(deck))
+		return outcome_say(outcome, "done");
 	live_ask(deck, outcome, "run_stop", NULL, NULL);
 	return 0;
 }

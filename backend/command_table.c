@@ -34,6 +34,8 @@
 		  "0|1|2|3",                                                 \
 		  "what the level has: 1, 1, 2",                             \
 		  "Failures to tolerate." },                                 \
+		NAMED("k", "word", "by the level and the domains there are", \
+		      "Members that hold data, beside parity."),             \
 		NAMED("stripe_unit", "bytes", "64K in place, 128K log",      \
 		      "What lies on one member before the next begins."),    \
 		{ "layout",                                                  \

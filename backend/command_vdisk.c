@@ -59,6 +59,7 @@ void arg_policy(const struct command *command, int argc, char *const argv[],
 	add_word(body, "policy", ARG("policy"));
 	add_number(body, "raid", ARG("raid"), "int");
 	add_number(body, "ftt", ARG("ftt"), "int");
+	add_number(body, "k", ARG("k"), "int");
 	add_number(body, "stripe_unit_bytes", ARG("stripe_unit"), "bytes");
 	add_word(body, "layout", ARG("layout"));
 	add_word(body, "compression", ARG("compression"));

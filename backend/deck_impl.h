@@ -75,6 +75,9 @@ struct deck {
 	char program[PATH_MAX]; /* of agents of this machine */
 	bool only_look;         /* attached to without opening the cluster */
 	struct told *told;      /* of each node; deck_node.c's */
+	struct runs *runs;      /* a run over nodes; NULL: none of ours */
+	bool runs_began;        /* this console started it */
+	int64_t runs_at_us;     /* since when it is looked at; 0 */
 	int64_t look_at_us;
 	unsigned applied;
 
@@ -190,6 +193,19 @@ void node_tell(struct deck *deck, const struct fleet_node *node);
 /* The same of all, once a second. */
 void nodes_look(struct deck *deck);
 void nodes_forget(struct deck *deck);
+
+/* ---- deck_runs.c --------------------------------------------------------- */
+/* Which nodes run it, where the cluster has several. */
+int runs_assign(struct deck *deck, json_t *plan, struct err *err);
+void runs_step(struct deck *deck);
+void runs_event(struct deck *deck, const struct fleet_node *node,
+		const json_t *event);
+void runs_end(struct deck *deck);
+/* False: there is none of ours over nodes. */
+bool runs_pause(struct deck *deck, bool pause);
+bool runs_stop(struct deck *deck);
+/* What an agent itself found to be the maxima: run_start's known. */
+json_t *runs_known(const struct m_run *run, const char *agent);
 
 /* ---- deck_record.c ------------------------------------------------------- */
 /* At the agents' hello: which session goes on, or a new one. */

@@ -90,6 +90,7 @@ static void on_choose(struct fleet_node *const *node, size_t count, void *arg)
 static void on_event(struct fleet_node *node, const json_t *event, void *arg)
 {
 	record_event(arg, node, event);
+	runs_event(arg, node, event);
 }
 
 /* Before there is a session it is not told. */
@@ -107,6 +108,7 @@ static void fleet_end(struct deck *deck)
 {
 	if (!deck->fleet)
 		return;
+	runs_end(deck);
 	epoll_ctl(deck->epfd, EPOLL_CTL_DEL, fleet_fd(deck->fleet), NULL);
 	fleet_close(deck->fleet);
 	deck->fleet = NULL;
@@ -204,6 +206,7 @@ void live_step(struct deck *deck)
 		record_close(deck, "watching another console's session");
 	if (deck->fleet && deck->fleet->chosen)
 		nodes_look(deck);
+	runs_step(deck);
 	record_tick(deck, false);
 	pending_step(deck);
 }
@@ -219,6 +222,8 @@ int live_timeout_ms(const struct deck *deck)
 
 	if (deck->writer)
 		ms = sooner(ms, 250);
+	if (deck->runs || deck->runs_began)
+		ms = sooner(ms, 50);
 	return pending_waits(deck) ? sooner(ms, 20) : ms;
 }
 

@@ -170,19 +170,6 @@ static bool is_quiet(const json_t *body, const struct fleet_node *node,
 	return !first;
 }
 
-static json_t *own_vdisks(const struct deck *deck,
-			  const struct fleet_node *node)
-{
-	const struct model *m = deck->model;
-	json_t *own = json_array();
-
-	for (size_t i = 0; i < m->vdisks; i++)
-		if (!strcmp(m->vdisk[i].agent, node->agent))
-			json_array_append_new(own,
-					      json_string(m->vdisk[i].name));
-	return own;
-}
-
 json_t *route_body(const struct deck *deck, const char *what,
 		   const json_t *body, const struct fleet_node *node,
 		   bool first)
@@ -195,8 +182,11 @@ json_t *route_body(const struct deck *deck, const char *what,
 		return own;
 	if (is_one_of(what, hushed) && is_quiet(body, node, first))
 		json_object_set_new(own, "quiet", json_true());
-	if (!strcmp(what, "run_start"))
-		json_object_set_new(own, "vdisks", own_vdisks(deck, node));
+	if (!strcmp(what, "run_start") && json_object_get(own, "known") &&
+	    model_run(deck->model))
+		json_object_set_new(
+			own, "known",
+			runs_known(model_run(deck->model), node->agent));
 	if (is_of_drive(what))
 		json_object_del(own, "node");
 	if (!strcmp(what, "vdisk_create"))

@@ -327,6 +327,8 @@ struct m_run {
 	struct m_series *series;
 	size_t series_count;
 	struct m_run_node *node; /* as in the plan; none: one agent runs it */
+	int go_phase;     /* the newest that all were told to begin; -1 */
+	int64_t go_at_us; /* ... by the console's clock */
 	size_t nodes;
 };
 

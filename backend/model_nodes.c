@@ -526,14 +526,19 @@ int model_on_run_go(struct m_state *s, const struct event_head *head,
 		    struct m_in *in)
 {
 	int64_t err_us = in_int(in, "err_us", EVENT_INT_MAX, IN_MAY);
+	int64_t phase = in_int(in, "phase", MODEL_PHASES_MAX, IN_MUST);
+	int64_t at_us = in_int(in, "at_us", INT64_MAX, IN_MAY);
 	char id[MODEL_NAME];
 	struct m_run *run;
 
 	(void)head;
 	IN_TEXT(in, "run", id, IN_MUST);
 	run = in->rc ? NULL : model_run_find(s, id);
-	if (run)
+	if (run) {
 		model_run_own(s, run)->go_err_us = err_us;
+		run->go_phase = (int)phase;
+		run->go_at_us = at_us;
+	}
 	return in->rc;
 }
 

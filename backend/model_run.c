@@ -87,6 +87,7 @@ static int run_make(struct m_state *s, const struct event_head *head,
 	memcpy(run.title, title, sizeof(run.title));
 	strcpy(run.state, "running");
 	run.done_share = run.left_s = NAN;
+	run.go_phase = -1;
 	run.phase.phase = run.phase.series = -1;
 	run.phases = (int)json_array_size(json_object_get(plan, "phases"));
 	run.plan = json_deep_copy(plan);

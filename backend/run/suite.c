@@ -147,9 +147,9 @@ static int vdisks_match(const struct suite *s, const json_t *given,
 				names_add(*names, p->there[k]);
 		if (strpbrk(name, "*?[") && json_array_size(*names) == before) {
 			json_decref(*names);
-			return conf_bad(at, err,
-					"vdisks \"%s\": no vDisk is named so",
-					name);
+			conf_bad(at, err, "vdisks \"%s\": no vDisk is named so",
+				 name);
+			return -ENODEV;
 		}
 	}
 	return 0;

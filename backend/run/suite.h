@@ -34,7 +34,7 @@ struct suite_params {
  * name: of a file in conf/suites, a path, or a workload's, which stands for a
  * curve of it. *plan passes plan_check(); the
  * caller's reference. -ENOENT unknown; -EINVAL with file, line and what was
- * expected.
+ * expected; -ENODEV where no vDisk there is has the name of a pattern.
  */
 int suite_load(const char *name, const struct suite_params *params,
 	       json_t **plan, struct err *err);

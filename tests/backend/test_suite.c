@@ -416,7 +416,7 @@ static void test_together(void **state)
 			    "wait");
 	json_decref(plan);
 	p.there_count = 0;
-	assert_int_equal(suite_load(path, &p, &plan, &err), -EINVAL);
+	assert_int_equal(suite_load(path, &p, &plan, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "no vDisk is named so"));
 }
 
