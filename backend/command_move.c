@@ -69,7 +69,7 @@ static void move(struct pending *p, bool force)
 	else
 		outcome_fail(&p->outcome, 1,
 			     "node %s, which has %s open, cannot be asked to "
-			     "close it: `vdisk move %s %s force` takes it "
+			     "close it: `vdisk move %s %s --force` takes it "
 			     "away, and what that node has not written is lost",
 			     v->owner, p->name, p->name,
 			     (const char *)p->order);
