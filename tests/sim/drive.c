@@ -164,8 +164,7 @@ static int drive_read(struct sim_drive *d, const struct io *io)
 			}
 			return -EIO;
 		}
-		memcpy((uint8_t *)io->buf + i * SIM_SECTOR,
-		       media_visible(m, first + i), SIM_SECTOR);
+		media_read(d, first + i, (uint8_t *)io->buf + i * SIM_SECTOR);
 	}
 	return 0;
 }
@@ -266,6 +265,7 @@ static void handle_close(struct bdev *bdev)
 	if (h->was->handle == bdev) {
 		h->was->handle = NULL;
 		h->was->hurt = false;
+		media_unsee(h->was);
 	}
 	h->was->sim->handles--;
 	bdev_closed(bdev);
@@ -382,6 +382,7 @@ static void handle_kill(struct handle *h)
 			  reactor_now(r) + sim_below(d->sim, 200000));
 	}
 	h->drive = NULL;
+	media_unsee(d);
 }
 
 static void drive_kill(struct sim_drive *d)

@@ -349,6 +349,22 @@ uint64_t sim_drive_recent(struct sim_drive *d)
 		 : sim_below(d->sim, d->bytes / SIM_SECTOR);
 }
 
+void media_read(struct sim_drive *d, uint64_t s, uint8_t *buf)
+{
+	struct sim_media *m = d->media;
+	struct rot *rot = d->rotten && !m->newest[s] ? *rot_find(m, s) : NULL;
+
+	if (rot)
+		rot->seen = true;
+	memcpy(buf, media_visible(m, s), SIM_SECTOR);
+}
+
+void media_unsee(struct sim_drive *d)
+{
+	for (struct rot *rot = d->media->rot; rot; rot = rot->next)
+		rot->seen = false;
+}
+
 void sim_drive_heal(struct sim_drive *d)
 {
 	struct sim_media *m = d->media;
@@ -357,7 +373,7 @@ void sim_drive_heal(struct sim_drive *d)
 		memset(m->bad, 0, d->bytes / SIM_SECTOR);
 	d->bad = 0;
 	for (struct rot **at = &m->rot, *rot; (rot = *at);) {
-		if (rot->again) {
+		if (rot->again || rot->seen || m->newest[rot->sector]) {
 			at = &rot->next;
 			continue;
 		}

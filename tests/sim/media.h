@@ -29,6 +29,7 @@ struct rot {
 	struct rot *next;
 	uint64_t sector;
 	bool again; /* written, with the very same that is wrong */
+	bool seen;  /* read: who did may put it back with what lies around */
 	uint8_t right[SIM_SECTOR];
 };
 
@@ -54,6 +55,9 @@ void media_set(struct sim_drive *d, uint64_t s, const uint8_t *data);
 void media_forget(struct sim_media *m, uint64_t s);
 void media_sweep(struct sim_media *m);
 const uint8_t *media_visible(struct sim_media *m, uint64_t s);
+void media_read(struct sim_drive *d, uint64_t s, uint8_t *buf);
+/* Who has read there is gone, and writes no more. */
+void media_unsee(struct sim_drive *d);
 /* What landed up to seq becomes durable. */
 void media_flush(struct sim_drive *d, uint64_t seq);
 void media_cut(struct sim_drive *d);

@@ -85,7 +85,8 @@ void sim_drive_free_stuck(struct sim_drive *d);
 bool sim_drive_stuck(const struct sim_drive *d);
 /* Sectors of a range go bad (-EIO until written) or rot. */
 void sim_drive_damage(struct sim_drive *d, struct sim_range range, bool rot);
-/* As if no sector had ever been damaged. */
+/* As if no sector had ever been damaged; but rot that was read on a connection
+ * that lasts, or is written just now, stays: it may be put back. */
 void sim_drive_heal(struct sim_drive *d);
 /* What a read would see. */
 void sim_drive_peek(struct sim_drive *d, uint64_t off, uint8_t *buf,

@@ -524,6 +524,49 @@ static void test_stuck_flush(void **state)
 	}
 }
 
+/* ---- what was read before it healed is not put back -----------------------
+ */
+
+static void read_do(struct bdev *bdev)
+{
+	assert_int_equal(io_do(bdev, BDEV_READ, 0, 0), 0);
+}
+
+/* A repair writes what it read around the block, and nobody would know. */
+static void test_healed_in_between(void **state)
+{
+	const struct sim_range range = { 0, SIM_SECTOR };
+	struct sim_drive *d;
+	struct bdev *bdev;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 1);
+	d = &w.sim.drive[0];
+	assert_int_equal(sim_drive_open(d, &bdev), 0);
+	sim_drive_damage(d, range, true);
+	sim_drive_heal(d);
+	assert_int_equal(d->rotten, 0);
+	sim_drive_damage(d, range, true);
+	read_do(bdev);
+	sim_drive_heal(d);
+	assert_int_equal(d->rotten, 1);
+	bdev_close_sync(bdev);
+	sim_drive_heal(d);
+	assert_int_equal(d->rotten, 0);
+
+	assert_int_equal(sim_drive_open(d, &bdev), 0);
+	sim_drive_damage(d, range, true);
+	read_do(bdev);
+	assert_int_equal(
+		bdev_io_sync(bdev, BDEV_WRITE, 0, 0, block, sizeof(block)), 0);
+	sim_drive_crash(d, false); /* it is on its way all the same */
+	bdev_close_sync(bdev);
+	sim_drive_heal(d);
+	assert_int_equal(d->rotten, 1);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -535,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_labels_survive),
 		cmocka_unit_test(test_stale_goes),
 		cmocka_unit_test(test_stuck_flush),
+		cmocka_unit_test(test_healed_in_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
