@@ -42,7 +42,7 @@ static json_t *domain(const char *name)
 
 static void agent(int who)
 {
-	char name[8];
+	char name[16];
 
 	snprintf(name, sizeof(name), "n%d", who);
 	say(who, "host",
