@@ -73,7 +73,7 @@ said out 'bytes of the file were torn'
 
 # ---- a second console, and ^C ----------------------------------------------
 session=$HOME/u.jsonl.zst
-iodeck run smoke vdisk=db1 seconds=2 --session "$session" --headless \
+iodeck run smoke vdisk=db1 seconds=15 --session "$session" --headless \
   >"$HOME/third.out" 2>"$HOME/third.err" &
 console=$!
 until_true 30 has "$session" '.e == "phase" and .kind == "point"' ||
@@ -104,7 +104,7 @@ has "$session" '.e == "run_state" and .state == "stopped"' ||
 sequence_is_whole "$session" || die "a gap or a double behind a stop"
 
 # ---- an owner that left, and what is refused -------------------------------
-iodeck run smoke vdisk=db1 seconds=2 --session "$HOME/v.jsonl.zst" --headless \
+iodeck run smoke vdisk=db1 seconds=15 --session "$HOME/v.jsonl.zst" --headless \
   >"$HOME/v.out" 2>&1 &
 console=$!
 until_true 30 has "$HOME/v.jsonl.zst" '.e == "phase" and .kind == "point"' ||
