@@ -46,8 +46,14 @@ socket() {
 
 # Whatever happens, nothing stays stopped.
 stopped=
-# shellcheck disable=SC2086 # a list of pids
-trap '[ -z "$stopped" ] || kill -CONT $stopped 2>/dev/null; finish' EXIT
+go_on() {
+  status=$?
+  # shellcheck disable=SC2086 # a list of pids
+  [ -z "$stopped" ] || kill -CONT $stopped 2>/dev/null
+  (exit "$status")
+  finish
+}
+trap go_on EXIT
 
 # What is on db1 is what was written.
 same() {
