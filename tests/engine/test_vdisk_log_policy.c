@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "engine/vdisk/log/format.h"
 #include "log_rig.h"
 
 /* Of the moments at which something happens to a change; "all": 1. */
@@ -218,6 +219,119 @@ static void test_crash_alone(void **state)
 static void wrote(struct io *io)
 {
 	*(bool *)io->arg = true;
+}
+
+/* ---- contents of one policy, another and the first again ---------------- */
+
+#define FRONT (16u << 10)
+
+static struct fmt_super newest(const struct rig *rig, unsigned disk)
+{
+	const uint8_t *front = rig->disk[disk].seen;
+	const void *const block[2] = { front + FMT_SUPER(0),
+				       front + FMT_SUPER(1) };
+	struct fmt_super super = { 0 };
+	struct fmt_label label;
+	unsigned slot;
+
+	memcpy(&label, front + FMT_LABEL_A, sizeof(label));
+	assert_int_equal(fmt_super_newest(block, label.head.vdisk,
+					  label.head.comp, &super, &slot),
+			 0);
+	return super;
+}
+
+/* What stands on a disk, without log and data. */
+static void metadata_put(struct disk *d, const uint8_t *from)
+{
+	struct fmt_label l;
+
+	memcpy(&l, d->seen + FMT_LABEL_A, sizeof(l));
+	memcpy(d->seen, from, FRONT);
+	memcpy(d->seen + l.off_snap[0], from + l.off_snap[0],
+	       l.off_data - l.off_snap[0]);
+	memcpy(d->durable, d->seen, d->bytes);
+}
+
+static void snapshot_wipe(struct rig *rig, unsigned disk)
+{
+	const struct fmt_super super = newest(rig, disk);
+	struct disk *d = &rig->disk[disk];
+	struct fmt_label l;
+
+	memcpy(&l, d->seen + FMT_LABEL_A, sizeof(l));
+	memset(d->seen + l.off_snap[super.content.area], 0, FMT_BLOCK);
+	memcpy(d->durable, d->seen, d->bytes);
+}
+
+/* Turns until the first content of this codec is on one of the first two alone;
+ * which, or -1. */
+static int alone(struct rig *rig, unsigned codec)
+{
+	const struct fmt_super was[2] = { newest(rig, 0), newest(rig, 1) };
+
+	if (fmt_content_compare(&was[0].content, &was[1].content))
+		return -1;
+	for (unsigned i = 0; i < 2000; i++) {
+		const bool a = newest(rig, 0).content.codec == codec;
+		const bool b = newest(rig, 1).content.codec == codec;
+
+		if (a || b)
+			return a && b ? -1 : b;
+		rig_turn(rig);
+	}
+	return -1;
+}
+
+/*
+ * The newest is on one member, and damaged there; a third has not been written
+ * to since the oldest. The one in between counts, whatever its policy.
+ */
+static bool in_between(uint64_t seed)
+{
+	const struct step lz4 = { 5, 1, 1, VDISK_LZ4, 0 };
+	const struct step raw = { 5, 1, 1, VDISK_RAW, 0 };
+	struct answer a = { 0 }, b = { 0 };
+	uint8_t *old;
+	struct rig rig;
+	int newer;
+
+	begin(&rig, seed, 1, 1, 3);
+	old = malloc(rig.disk[2].bytes);
+	memcpy(old, rig.disk[2].seen, rig.disk[2].bytes);
+	change(&rig, &lz4, &a);
+	rig_wait_for(&rig, &a, 1);
+	settled(&rig);
+	/* The log of the oldest is written over. */
+	for (unsigned i = 0; i < 12; i++) {
+		rig_fill(&rig);
+		vlog_checkpoint(rig.vd);
+		rig_run(&rig, 100 * MSEC_NS);
+	}
+	change(&rig, &raw, &b);
+	newer = alone(&rig, VDISK_RAW);
+	rig_crash(&rig, false);
+	if (newer >= 0) {
+		snapshot_wipe(&rig, (unsigned)newer);
+		metadata_put(&rig.disk[2], old);
+		if (rig_open_sync(&rig))
+			fail_msg("seed %llu: %s", (unsigned long long)seed,
+				 rig.err.text);
+		rig_expect_all(&rig);
+	}
+	free(old);
+	rig_end(&rig);
+	return newer >= 0;
+}
+
+static void test_in_between(void **state)
+{
+	unsigned count = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		count += in_between(seed);
+	assert_true(count > 2);
 }
 
 /* The only segment is sealed when the policy is another one already, and
@@ -471,6 +585,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_meanwhile),
 		cmocka_unit_test(test_crash),
 		cmocka_unit_test(test_crash_alone),
+		cmocka_unit_test(test_in_between),
 		cmocka_unit_test(test_sealed_late),
 		cmocka_unit_test(test_lost),
 	};

@@ -132,6 +132,24 @@ static bool content_fits(const struct vlog *v, const struct fmt_content *c)
 }
 
 /*
+ * Between what was opened and this one stands a content of other members or of
+ * another policy: it comes first, and the opener has to begin anew for it. With
+ * what is above the opener is through already.
+ */
+static bool stale(const struct vlog *v, const struct fmt_content *than)
+{
+	for (unsigned i = 0; i < meta_group(v); i++) {
+		const struct fmt_content *c = &v->member[i].super.content;
+
+		if (meta_votes(v, i) && !fmt_config_same(c, &v->conf) &&
+		    fmt_content_compare(c, than) > 0 &&
+		    fmt_content_compare(c, &v->conf) < 0)
+			return true;
+	}
+	return false;
+}
+
+/*
  * A higher content that is on nobody intact: could it have been committed?
  * Whoever is away, or whose superblocks cannot be read, may have it.
  */
@@ -176,7 +194,7 @@ static bool snap_choose(struct vlog *v)
 					&v->member[best].super.content) > 0)
 			best = (int)i;
 	}
-	if (best < 0)
+	if (best < 0 || stale(v, &v->member[best].super.content))
 		return false;
 	rv->source = (unsigned)best;
 	rv->content = v->member[best].super.content;
