@@ -311,6 +311,37 @@ static void running(unsigned k, unsigned m, unsigned n, unsigned c)
 	rig_fini(&rig);
 }
 
+/* What is not of a snapshot or of the log may be unreadable beside it. */
+static void test_beside(void **state)
+{
+	const struct fmt_label *l;
+	struct rig rig;
+
+	(void)state;
+	prepare(&rig, 1, 1, 3);
+	life(&rig);
+	assert_int_equal(verify(&rig), 0);
+	l = &vlog_of(&rig)->label;
+	for (unsigned c = 0; c < rig.n; c++) {
+		struct disk *d = &rig.disk[c];
+
+		for (uint64_t off = FMT_LOG_OFF; off < l->off_data;
+		     off += BLOCK)
+			if (block_zero(d->seen + off))
+				memset(d->bad + off / SECTOR, 1,
+				       BLOCK / SECTOR);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(verify(&rig), 0);
+		expect_life(&rig);
+		vlog_checkpoint(rig.vd);
+		rig_run(&rig, 50 * MSEC_NS);
+	}
+	rig_check(&rig);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
 /* ---- before an opening --------------------------------------------- */
 
 struct images {
@@ -512,6 +543,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_running),
 		cmocka_unit_test(test_opening),
 		cmocka_unit_test(test_behind_snapshot),
+		cmocka_unit_test(test_beside),
 		cmocka_unit_test(test_lost_while_verified),
 		cmocka_unit_test(test_beyond_while_verified),
 	};

@@ -61,6 +61,12 @@ struct scrub {
 	uint64_t mended_by; /* the checkpoint that mends what was found */
 	struct bufpool windows;
 	struct lbuf *window;
+	struct {
+		unsigned member;
+		uint64_t off;
+		uint32_t most; /* to be read of it */
+		unsigned tries;
+	} place; /* of what is in the window */
 	unsigned member, copy;
 	uint64_t serial; /* of its superblock, as it was read */
 	unsigned rounds; /* of superblocks: until they are sound */

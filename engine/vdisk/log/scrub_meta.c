@@ -18,8 +18,7 @@
 
 #define ROUNDS 4
 
-static bool window_read(struct vlog *v, unsigned member, uint64_t off,
-			uint32_t len)
+static bool window_fill(struct vlog *v, uint32_t len)
 {
 	struct scrub *sc = v->scrub;
 
@@ -28,11 +27,58 @@ static bool window_read(struct vlog *v, unsigned member, uint64_t off,
 	if (!sc->window) /* stuck drives hold them */
 		return false;
 	batch_begin(&sc->batch, NULL);
-	batch_io(v, &sc->batch, member, BDEV_READ, 0, off, sc->window, 0, len);
+	batch_io(v, &sc->batch, sc->place.member, BDEV_READ, 0, sc->place.off,
+		 sc->window, 0, len);
 	batch_end(v, &sc->batch);
 	v->stat.scrub_bytes += len;
 	sc->waiting = true;
 	return true;
+}
+
+static bool window_read(struct vlog *v, unsigned member, uint64_t off,
+			uint32_t len)
+{
+	struct scrub *sc = v->scrub;
+
+	sc->place.member = member;
+	sc->place.off = off;
+	sc->place.most = len;
+	sc->place.tries = 0;
+	return window_fill(v, len);
+}
+
+/* Of the piece or record whose first block was read. */
+static uint64_t window_says(const struct scrub *sc)
+{
+	struct fmt_record r;
+
+	memcpy(&r, sc->window->data, sizeof(r));
+	if (r.head.magic == FMT_RECORD)
+		return (uint64_t)r.hdr_len + r.pay_len;
+	return ((uint64_t)r.head.len + FMT_BLOCK - 1) / FMT_BLOCK * FMT_BLOCK;
+}
+
+/*
+ * What lies behind a piece or a record is not of it, and need not be readable:
+ * once more, its first block, then as much as that says. False: there is no
+ * more to be had.
+ */
+static bool window_again(struct vlog *v)
+{
+	struct scrub *sc = v->scrub;
+	const bool read = sc->batch.ok & 1u << sc->place.member;
+	uint64_t len = 0;
+
+	if (!read && !sc->place.tries && sc->place.most > FMT_BLOCK &&
+	    v->member[sc->place.member].alive)
+		len = FMT_BLOCK;
+	else if (read && sc->place.tries == 1)
+		len = window_says(sc);
+	if (!len || len > sc->place.most || len % FMT_BLOCK ||
+	    (len == FMT_BLOCK && sc->place.tries))
+		return false;
+	sc->place.tries++;
+	return window_fill(v, (uint32_t)len);
 }
 
 static void mend_by_checkpoint(struct vlog *v, unsigned member)
@@ -279,7 +325,8 @@ static bool snap_step(struct vlog *v)
 
 	if (sc->waiting) {
 		sc->waiting = false;
-		snap_take(v);
+		if (!window_again(v))
+			snap_take(v);
 		return true;
 	}
 	for (unsigned i = 0;
@@ -408,7 +455,8 @@ static bool zone_step(struct vlog *v)
 
 	if (sc->waiting) {
 		sc->waiting = false;
-		zone_take(v);
+		if (!window_again(v))
+			zone_take(v);
 		return true;
 	}
 	z = zone_find(v, sc->zseq);
