@@ -387,7 +387,8 @@ static unsigned seg_lanes(const struct vlog *v, enum stream stream)
 	const unsigned alive = member_alive_count(v);
 	unsigned lanes = width ? (alive + width - 1) / width : 1;
 
-	if (members_with(v, LANE_SLOTS) < alive) {
+	/* With one alone, users would wait for its few members. */
+	if (stream != STREAM_HOT && members_with(v, LANE_SLOTS) < alive) {
 		/* The cleaner gives back what it takes, soon. */
 		const unsigned most = stream == STREAM_COLD
 					      ? seg_room_segs(v, SEG_LANES + 1)
