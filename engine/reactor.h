@@ -67,9 +67,9 @@ void reactor_run(struct reactor *r);
 void reactor_stop(struct reactor *r);
 /*
  * One turn: waits at most timeout_ns (UINT64_MAX: for ever) for something to
- * happen and runs its callbacks. Returns the number of callbacks run. SIM
- * advances its clock to the next timer if that is within timeout_ns, else by
- * timeout_ns.
+ * happen and runs its callbacks. A signal ends the wait. Returns the number of
+ * callbacks run. SIM advances its clock to the next timer if that is within
+ * timeout_ns, else by timeout_ns.
  */
 unsigned reactor_run_once(struct reactor *r, uint64_t timeout_ns);
 

@@ -114,6 +114,15 @@ void nbd_server_start(struct nbd_server *s, const struct nbd_server_opts *opts)
 	nbd_server_again(s);
 }
 
+void nbd_server_halt(const struct nbd_server *s)
+{
+	int status;
+
+	kill(s->pid, SIGSTOP);
+	id_assert(waitpid(s->pid, &status, WUNTRACED) == s->pid &&
+		  WIFSTOPPED(status));
+}
+
 void nbd_server_kill(struct nbd_server *s)
 {
 	if (!s->pid)

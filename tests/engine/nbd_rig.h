@@ -28,6 +28,8 @@ struct nbd_server {
 void nbd_server_start(struct nbd_server *s, const struct nbd_server_opts *opts);
 /* Once more, on the same port or path, after nbd_server_kill(). */
 void nbd_server_again(struct nbd_server *s);
+/* SIGSTOP, and all its threads stand still. */
+void nbd_server_halt(const struct nbd_server *s);
 /* kill -9, and reaped. */
 void nbd_server_kill(struct nbd_server *s);
 /* Killed, and all of it removed. */

@@ -292,7 +292,7 @@ static void test_stopped(void **state)
 	client_open(&c, &hopeful);
 	client_to(&c, &target);
 	client_until(&c, BDEV_NBD_UP);
-	kill(s.pid, SIGSTOP);
+	nbd_server_halt(&s);
 	many_write(m, c.bdev, 5);
 	client_until(&c, BDEV_NBD_LOST);
 	assert_non_null(strstr(c.why, "not answered for 0.4 s"));
@@ -310,7 +310,7 @@ static void test_stopped(void **state)
 	client_open(&c, &brief);
 	client_to(&c, &target);
 	client_until(&c, BDEV_NBD_UP);
-	kill(s.pid, SIGSTOP);
+	nbd_server_halt(&s);
 	many_write(m, c.bdev, 5);
 	many_wait(m, &c);
 	assert_int_equal(m->failed, MANY);
@@ -352,7 +352,11 @@ static void test_close_waits_for_the_server(void **state)
 	free(m);
 }
 
-/* A connection that passes nothing on any more, behind a proxy that stops. */
+/*
+ * A connection that passes nothing on any more, behind a proxy that stops. The
+ * server has one thread: nbdkit 1.32 may fail an assertion where a connection
+ * ends while several answer. The agent starts such a one anew; nobody here.
+ */
 static void test_cut(void **state)
 {
 	struct nbd_server s;
@@ -362,7 +366,7 @@ static void test_cut(void **state)
 	pid_t proxy;
 
 	(void)state;
-	server_start(&s, false, NULL, NULL);
+	server_start(&s, false, "-t1", NULL);
 	proxy = fake_proxy(s.sock);
 	target = (struct bdev_nbd_target) { .unix_path = fake_path() };
 	client_open(&c, &hopeful);

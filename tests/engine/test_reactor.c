@@ -177,15 +177,23 @@ static void many_timers_armed_cancelled_and_moved(void **state)
 	free(n);
 }
 
+/*
+ * A signal ends a turn at once, and so does the kernel where it still clears
+ * away the ring of a reactor that is gone: the last of a few is not disturbed.
+ */
 static void a_turn_ends_after_its_timeout(void **state)
 {
-	uint64_t from;
+	uint64_t from, took_ns;
+	int tries = 0;
 
 	the = of(state);
-	from = reactor_now(the);
-	assert_int_equal(reactor_run_once(the, 2 * MSEC_NS), 0);
-	/* The kernel sleeps by its clock, which ours follows but closely. */
-	assert_true(reactor_now(the) >= from + 2 * MSEC_NS - 50 * USEC_NS);
+	do {
+		from = reactor_now(the);
+		assert_int_equal(reactor_run_once(the, 2 * MSEC_NS), 0);
+		took_ns = reactor_now(the) - from;
+		/* The kernel sleeps by its clock, ours follows but closely. */
+	} while (took_ns < 2 * MSEC_NS - 50 * USEC_NS && ++tries < 5);
+	assert_in_range(tries, 0, 4);
 	reactor_free(the);
 }
 
