@@ -378,6 +378,7 @@ void sim_drive_heal(struct sim_drive *d)
 			continue;
 		}
 		memcpy(durable(m, rot->sector), rot->right, SIM_SECTOR);
+		m->bad[rot->sector] = 0; /* shorn, and its repair was lost */
 		*at = rot->next;
 		free(rot);
 		d->rotten--;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "engine/vdisk/label.h"
+#include "tests/sim/media.h"
 #include "tests/sim/sim.h"
 
 #define DRIVES 8u
@@ -567,6 +568,33 @@ static void test_healed_in_between(void **state)
 	world_fini(&w);
 }
 
+/* A sector shorn by a power cut, whose repair is lost: healed, it is whole. */
+static void test_lost_over_shorn(void **state)
+{
+	struct sim_drive *d;
+	struct bdev *bdev;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 1);
+	d = &w.sim.drive[0];
+	assert_int_equal(sim_drive_open(d, &bdev), 0);
+	d->media->bad[0] = SHORN;
+	assert_int_equal(io_do(bdev, BDEV_READ, 0, 0), -EIO);
+	d->once = SIM_WRITE_LOST;
+	assert_int_equal(
+		bdev_io_sync(bdev, BDEV_WRITE, 0, 0, block, sizeof(block)), 0);
+	assert_int_equal(d->once, SIM_ONCE_NONE);
+	assert_true(d->rotten > 0);
+	bdev_close_sync(bdev);
+	sim_drive_heal(d);
+	assert_int_equal(d->rotten, 0);
+	assert_int_equal(sim_drive_open(d, &bdev), 0);
+	read_do(bdev);
+	bdev_close_sync(bdev);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_stale_goes),
 		cmocka_unit_test(test_stuck_flush),
 		cmocka_unit_test(test_healed_in_between),
+		cmocka_unit_test(test_lost_over_shorn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
