@@ -219,23 +219,31 @@ static void test_nobody_tells(void **state)
 	free(m);
 }
 
-/* Killed with 64 in it, and there again: not one is lost. */
+/* A server that is killed with MANY writes in it. */
+static void killed_at_work(struct nbd_server *s, struct many *m,
+			   struct client *c, const struct times *t)
+{
+	struct bdev_nbd_target target;
+
+	server_start(s, true, "--filter=delay", "wdelay=200ms");
+	target = nbd_server_target(s);
+	client_open(c, t);
+	client_to(c, &target);
+	client_until(c, BDEV_NBD_UP);
+	many_write(m, c->bdev, 3);
+	turn_for(c, 20 * MSEC_NS);
+	nbd_server_kill(s);
+}
+
+/* It is there again: not one is lost. */
 static void test_killed_and_back(void **state)
 {
 	struct nbd_server s;
 	struct many *m = calloc(1, sizeof(*m));
-	struct bdev_nbd_target target;
 	struct client c;
 
 	(void)state;
-	server_start(&s, true, "--filter=delay", "wdelay=200ms");
-	target = nbd_server_target(&s);
-	client_open(&c, &patient);
-	client_to(&c, &target);
-	client_until(&c, BDEV_NBD_UP);
-	many_write(m, c.bdev, 3);
-	turn_for(&c, 20 * MSEC_NS);
-	nbd_server_kill(&s);
+	killed_at_work(&s, m, &c, &patient);
 	client_until(&c, BDEV_NBD_LOST);
 	assert_true(m->left > 0);
 	nbd_server_again(&s);
@@ -253,18 +261,10 @@ static void test_killed_for_good(void **state)
 {
 	struct nbd_server s;
 	struct many *m = calloc(1, sizeof(*m));
-	struct bdev_nbd_target target;
 	struct client c;
 
 	(void)state;
-	server_start(&s, true, "--filter=delay", "wdelay=200ms");
-	target = nbd_server_target(&s);
-	client_open(&c, &brief);
-	client_to(&c, &target);
-	client_until(&c, BDEV_NBD_UP);
-	many_write(m, c.bdev, 3);
-	turn_for(&c, 20 * MSEC_NS);
-	nbd_server_kill(&s);
+	killed_at_work(&s, m, &c, &brief);
 	many_wait(m, &c);
 	assert_true(m->failed > 0);
 	assert_int_equal(c.state, BDEV_NBD_DEAD);
