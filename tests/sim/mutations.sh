@@ -60,7 +60,7 @@ log     scan_window            swizzled    20     frequent
 log     snap_no_cow            wide        40     frequent
 log     trust_failed           flapping    20     frequent
 log     lost_early             flapping    400    rare
-log     no_claim               swizzled    300    rare
+log     no_claim               swizzled    2000   rare
 log     no_zone_epoch          -           300    rare
 log     old_votes              crashy      60     rare
 log     quorum_1               tiny        100    rare
