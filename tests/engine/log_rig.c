@@ -164,6 +164,10 @@ static void disk_io_fired(struct timer *t)
 	} else if (io->op == BDEV_READ && !d->away &&
 		   memchr(d->bad + io->off / SECTOR, 1, io->len / SECTOR)) {
 		result = -EIO;
+	} else if (io->op == BDEV_READ && !d->away &&
+		   d->moody[io->off / SECTOR]) {
+		d->moody[io->off / SECTOR]--;
+		result = -EIO;
 	} else if (d->away) {
 		if (io->op == BDEV_WRITE && rng_below(&d->rig->rng, 3) == 0)
 			sectors_write(d, io, true, true);
@@ -247,6 +251,7 @@ static int disk_grow(struct bdev *bdev, uint64_t bytes)
 	d->durable = room_longer(d->durable, was, bytes);
 	d->dirty = longer(d->dirty, was / SECTOR, bytes / SECTOR);
 	d->bad = longer(d->bad, was / SECTOR, bytes / SECTOR);
+	d->moody = longer(d->moody, was / SECTOR, bytes / SECTOR);
 	d->bytes = bdev->limits.size_bytes = bytes;
 	return 0;
 }
@@ -346,6 +351,7 @@ unsigned rig_disk_add(struct rig *rig, uint64_t bytes)
 	d->durable = room_get(bytes);
 	d->dirty = calloc(1, bytes / SECTOR);
 	d->bad = calloc(1, bytes / SECTOR);
+	d->moody = calloc(1, bytes / SECTOR);
 	return rig->disks++;
 }
 
@@ -364,6 +370,7 @@ void rig_fini(struct rig *rig)
 		room_put(rig->disk[i].durable);
 		free(rig->disk[i].dirty);
 		free(rig->disk[i].bad);
+		free(rig->disk[i].moody);
 	}
 	reactor_free(rig->r);
 }

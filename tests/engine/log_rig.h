@@ -30,6 +30,8 @@ struct disk {
 	int fail;      /* I/O ends in this */
 	uint32_t slow; /* times slower; 0: not */
 	uint8_t *bad;  /* by sector: cannot be read until written */
+	/* by sector: a read that begins there fails, so many times */
+	uint8_t *moody;
 	struct disk_io *queue;
 	struct disk_bdev *open;
 	uint64_t reads, writes, trimmed;

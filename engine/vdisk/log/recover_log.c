@@ -316,10 +316,18 @@ static uint32_t scan_len(const struct vlog *v, const struct scan_at *at)
 					  : v->recovery->window;
 }
 
+static void scan_block_read(struct vlog *v)
+{
+	struct recovery *rv = v->recovery;
+
+	recover_read(v, scan_comp(v, &rv->at), scan_off(v, &rv->at) + rv->block,
+		     CARRY + rv->block, FMT_BLOCK);
+}
+
 /*
  * One sector that cannot be read, where the power went while it was written,
  * must not hide the records around it: it may be the same on every member.
- * What is not read is as if it were empty. False: the window is over.
+ * What is not read, twice, is as if it were empty. False: the window is over.
  */
 static bool scan_by_block(struct vlog *v)
 {
@@ -331,7 +339,7 @@ static bool scan_by_block(struct vlog *v)
 		return false;
 	}
 	if (!v->member[comp].alive) {
-		rv->by_block = false;
+		rv->by_block = rv->retried = false;
 		return false;
 	}
 	if (!rv->by_block) {
@@ -345,7 +353,12 @@ static bool scan_by_block(struct vlog *v)
 		rv->some_failed = false;
 		rv->block = 0;
 		memset(rv->now->buf->data + CARRY, 0, rv->window_len);
+	} else if (rv->now->batch.failed && !rv->retried) {
+		rv->retried = true;
+		scan_block_read(v);
+		return true;
 	} else {
+		rv->retried = false;
 		if (rv->now->batch.failed) {
 			rv->some_failed = true;
 			memset(rv->now->buf->data + CARRY + rv->block, 0,
@@ -354,8 +367,7 @@ static bool scan_by_block(struct vlog *v)
 		rv->block += FMT_BLOCK;
 	}
 	if (rv->block < rv->window_len) {
-		recover_read(v, comp, scan_off(v, &rv->at) + rv->block,
-			     CARRY + rv->block, FMT_BLOCK);
+		scan_block_read(v);
 		return true;
 	}
 	rv->by_block = false;
