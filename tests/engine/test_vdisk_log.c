@@ -290,6 +290,44 @@ static void test_opening_reads_several_at_a_time(void **state)
 	rig_fini(&rig);
 }
 
+/* Data lies on all members alike, so reads keep all drives busy. */
+static void reads_are_spread(unsigned k, unsigned m)
+{
+	const uint32_t blocks = 2048;
+	struct rig rig;
+	uint64_t most = 0, sum = 0;
+
+	rig_init(&rig, 7, k, m, 7, blocks);
+	rig.spec.policy.codec = VDISK_RAW;
+	rig.spec.tune.slots = 0;
+	assert_int_equal(rig_create_sync(&rig), 0);
+	for (uint32_t lba = 0; lba < blocks; lba += 32)
+		put(&rig, lba, 1, 32);
+	rig_close_sync(&rig); /* nearly all is on the drives */
+	reopen(&rig);
+	for (unsigned i = 0; i < rig.n; i++)
+		rig.disk[i].reads = 0;
+	for (uint32_t lba = 0; lba < blocks; lba++)
+		expect(&rig, lba, 1, 1);
+	for (unsigned i = 0; i < rig.n; i++) {
+		sum += rig.disk[i].reads;
+		if (rig.disk[i].reads > most)
+			most = rig.disk[i].reads;
+	}
+	assert_true(sum > blocks * 9 / 10);
+	assert_true((double)most * rig.n < 1.3 * (double)sum);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
+static void test_reads_are_spread(void **state)
+{
+	(void)state;
+	reads_are_spread(2, 1);
+	reads_are_spread(4, 1);
+	reads_are_spread(4, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_punch),
 		cmocka_unit_test(test_opening_reads_several_at_a_time),
+		cmocka_unit_test(test_reads_are_spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

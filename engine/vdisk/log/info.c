@@ -295,6 +295,7 @@ static int check_segs(const struct vlog *v, const uint64_t *live,
 		      struct err *err)
 {
 	uint64_t sum = 0, slots[FMT_COMPS_MAX] = { 0 };
+	uint64_t data[FMT_COMPS_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < v->segs; i++) {
 		const struct seg *s = &v->seg[i];
@@ -316,6 +317,7 @@ static int check_segs(const struct vlog *v, const uint64_t *live,
 		sum += s->live;
 		for (unsigned u = 0; u < seg_width(s); u++) {
 			slots[s->comp[u]]++;
+			data[s->comp[u]] += u < s->k;
 			if (!bit_get(v->member[s->comp[u]].slot_used,
 				     s->slot[u]))
 				return err_set(err, -EINVAL,
@@ -324,7 +326,8 @@ static int check_segs(const struct vlog *v, const uint64_t *live,
 	}
 	for (unsigned c = 0; c < v->n; c++)
 		if (slots[c] + punch_holds(v, c) + v->member[c].slots_free !=
-		    v->member[c].slots)
+			    v->member[c].slots ||
+		    data[c] != v->member[c].slots_data)
 			return err_set(err, -EINVAL, "member %u: slots", c);
 	return sum == v->live_grans ? 0 : err_set(err, -EINVAL, "live: count");
 }

@@ -85,6 +85,7 @@ struct member {
 	uint64_t *zone_used, *slot_used; /* bitmaps */
 	uint32_t slots;                  /* of data */
 	uint32_t zones_free, slots_free;
+	uint32_t slots_data; /* of those in use: not of parity */
 	struct lio *first, *last;
 	unsigned out;               /* I/Os */
 	uint64_t out_bytes;         /* of them */

@@ -121,6 +121,7 @@ static int state_reset(struct vlog *v)
 
 		memset(m->slot_used, 0, (m->slots + 63) / 64 * 8);
 		m->slots_free = m->slots;
+		m->slots_data = 0;
 	}
 	return map_init(v);
 }

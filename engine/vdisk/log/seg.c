@@ -189,20 +189,30 @@ uint64_t seg_ordinary_grans(const struct vlog *v)
 	return space_grans(v, seg_slots_ordinary(v));
 }
 
-static void slot_take(struct vlog *v, unsigned comp, uint32_t slot)
+static void slots_take(struct vlog *v, const struct seg *s)
 {
-	id_assert(!bit_get(v->member[comp].slot_used, slot));
-	bit_set(v->member[comp].slot_used, slot);
-	v->member[comp].slots_free--;
-	punch_taken(v, comp, slot);
+	for (unsigned i = 0; i < seg_width(s); i++) {
+		struct member *m = &v->member[s->comp[i]];
+
+		id_assert(!bit_get(m->slot_used, s->slot[i]));
+		bit_set(m->slot_used, s->slot[i]);
+		m->slots_free--;
+		m->slots_data += i < s->k;
+		punch_taken(v, s->comp[i], s->slot[i]);
+	}
 }
 
-static void slot_give(struct vlog *v, unsigned comp, uint32_t slot)
+static void slots_give(struct vlog *v, const struct seg *s)
 {
-	id_assert(bit_get(v->member[comp].slot_used, slot));
-	bit_clear(v->member[comp].slot_used, slot);
-	v->member[comp].slots_free++;
-	punch_freed(v, comp, slot);
+	for (unsigned i = 0; i < seg_width(s); i++) {
+		struct member *m = &v->member[s->comp[i]];
+
+		id_assert(bit_get(m->slot_used, s->slot[i]));
+		bit_clear(m->slot_used, s->slot[i]);
+		m->slots_free++;
+		m->slots_data -= i < s->k;
+		punch_freed(v, s->comp[i], s->slot[i]);
+	}
 }
 
 /* Any one, from a random place on, so that reuse is spread. */
@@ -270,6 +280,25 @@ static bool members_pick(struct vlog *v, unsigned want, uint32_t slots,
 	return true;
 }
 
+/*
+ * The last m of those picked hold parity: who holds most data, as that is what
+ * reads go to.
+ */
+static void parity_place(const struct vlog *v, unsigned width, uint8_t *comp)
+{
+	for (unsigned last = width - 1; last >= width - v->m; last--) {
+		const uint8_t was = comp[last];
+		unsigned most = last;
+
+		for (unsigned i = 0; i < last; i++)
+			if (v->member[comp[i]].slots_data >
+			    v->member[comp[most]].slots_data)
+				most = i;
+		comp[last] = comp[most];
+		comp[most] = was;
+	}
+}
+
 static uint32_t seg_index_find(struct vlog *v)
 {
 	for (uint32_t i = 0; i < v->segs; i++) {
@@ -305,6 +334,7 @@ static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 	index = seg_index_find(v);
 	if (index == SEG_NONE)
 		return SEG_NONE;
+	parity_place(v, k + v->m, comp);
 	s = &v->seg[index];
 	*s = (struct seg) {
 		.id = seg_id_next(v),
@@ -315,10 +345,9 @@ static uint32_t seg_alloc(struct vlog *v, enum stream stream)
 	};
 	v->seg_counter++;
 	memcpy(s->comp, comp, sizeof(s->comp));
-	for (unsigned i = 0; i < k + v->m; i++) {
+	for (unsigned i = 0; i < k + v->m; i++)
 		s->slot[i] = slot_find(v, comp[i]);
-		slot_take(v, comp[i], s->slot[i]);
-	}
+	slots_take(v, s);
 	v->segs_used++;
 	return index;
 }
@@ -327,8 +356,7 @@ static void seg_free(struct vlog *v, uint32_t index)
 {
 	struct seg *s = &v->seg[index];
 
-	for (unsigned i = 0; i < seg_width(s); i++)
-		slot_give(v, s->comp[i], s->slot[i]);
+	slots_give(v, s);
 	s->state = SEG_FREE;
 	s->committed = false;
 	v->segs_used--;
@@ -607,8 +635,7 @@ int seg_adopt(struct vlog *v, const struct fmt_commit *c, bool sealed)
 	};
 	memcpy(s->comp, c->comp, sizeof(s->comp));
 	memcpy(s->slot, c->slot, sizeof(s->slot));
-	for (unsigned i = 0; i < c->k + c->m; i++)
-		slot_take(v, c->comp[i], c->slot[i]);
+	slots_take(v, s);
 	v->segs_used++;
 	return 0;
 }
