@@ -35,7 +35,7 @@ static void turn_all(void)
 static void open_one(int i)
 {
 	json_t *cluster = lab_cluster(&node[i], 3, 32);
-	char name[8];
+	char name[16];
 
 	snprintf(name, sizeof(name), "v%d", i + 1);
 	json_object_set_new(json_object_get(cluster, "cluster"), "vdisks",
