@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "engine/vdisk/log/format.h"
+#include "engine/vdisk/log/impl.h"
 #include "log_rig.h"
 
 /* Of the moments at which something happens to a change; "all": 1. */
@@ -576,6 +576,62 @@ static void test_meanwhile(void **state)
 	rig_end(&rig);
 }
 
+/* ---- healthy ------------------------------------------------------- */
+
+static bool stripe_under_way(struct rig *rig)
+{
+	const struct vlog *v = container_of(rig->vd, struct vlog, bdev);
+
+	for (uint32_t i = 0; i < v->segs; i++)
+		if (v->seg[i].out)
+			return true;
+	return false;
+}
+
+/*
+ * The first stripe there is, in the shape without parity, is on its way to
+ * slow members when the policy changes: nothing lives in its segment yet. The
+ * change has not come to its end before that is as the policy says.
+ */
+static void in_flight(uint64_t seed)
+{
+	static const struct step to = { 5, 2, 1, VDISK_RAW, 0 };
+	struct answer a = { 0 };
+	struct vlog_info info;
+	struct rig rig;
+	uint64_t until;
+
+	begin_empty(&rig, seed, 3, 0, 5);
+	for (unsigned i = 0; i < rig.n; i++)
+		rig.disk[i].slow = 20000; /* for what is under way */
+	for (unsigned lba = 0; !stripe_under_way(&rig); lba++)
+		assert_int_equal(rig_put(&rig, lba, 1, 1), 0);
+	for (unsigned i = 0; i < rig.n; i++)
+		rig.disk[i].slow = 0;
+	change(&rig, &to, &a);
+	until = reactor_now(rig.r) + 60 * SEC_NS;
+	while (reactor_now(rig.r) < until) {
+		rig_turn(&rig);
+		vlog_info(rig.vd, &info);
+		if (a.count)
+			assert_int_equal(info.failures_left, to.m);
+	}
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.result, 0);
+	assert_int_equal(info.state, VDISK_HEALTHY);
+	assert_true(info.compliance == 1);
+	rig_check(&rig);
+	rig_close_sync(&rig);
+	rig_fini(&rig);
+}
+
+static void test_in_flight(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++)
+		in_flight(seed);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,6 +644,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_in_between),
 		cmocka_unit_test(test_sealed_late),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_in_flight),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "all"))

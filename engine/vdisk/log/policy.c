@@ -252,13 +252,16 @@ static bool group_ready(const struct vlog *v)
 
 /* ---- older segments ------------------------------------------------ */
 
-/* One that was there when the policy changed and does not follow it. */
+/*
+ * One that was there when the policy changed and does not follow it. Nothing
+ * may live in it yet: until it is sealed stripes may be on their way.
+ */
 static bool seg_old(const struct vlog *v, const struct change *c, uint32_t i)
 {
 	const struct seg *s = &v->seg[i];
 
-	return s->state != SEG_FREE && s->live && s->id < c->seg_since &&
-	       !seg_as_policy(v, s);
+	return s->state != SEG_FREE && (s->live || s->state != SEG_SEALED) &&
+	       s->id < c->seg_since && !seg_as_policy(v, s);
 }
 
 static bool converted(const struct vlog *v, struct change *c)
