@@ -531,6 +531,10 @@ static void log_tick(struct sim_client *c, bool calm)
 			sim_stopped(c->sim);
 		return;
 	}
+	if (info.state == VDISK_HEALTHY && info.failures_left < info.policy.m)
+		sim_violation(c->sim,
+			      "healthy under a policy of m %u, and %u may fail",
+			      info.policy.m, info.failures_left);
 	policy_learn(ls, &info);
 	for (unsigned i = 0; i < c->drives; i++)
 		if (info.checkpoints >= ls->front_until[i])

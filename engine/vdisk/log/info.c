@@ -9,7 +9,9 @@
 
 #include "engine/vdisk/log/impl.h"
 
-static enum vdisk_state state_of(const struct vlog *v, bool rebuilding)
+/* Healthy is one of whom as many members may go as its policy says. */
+static enum vdisk_state state_of(const struct vlog *v,
+				 const struct vlog_info *info, bool rebuilding)
 {
 	if (v->state == VLOG_STOPPED)
 		return VDISK_FAILED;
@@ -17,7 +19,9 @@ static enum vdisk_state state_of(const struct vlog *v, bool rebuilding)
 		return VDISK_REBUILDING;
 	if (member_alive_count(v) < v->n)
 		return VDISK_DEGRADED;
-	return policy_changing(v) ? VDISK_MIGRATING : VDISK_HEALTHY;
+	if (policy_changing(v))
+		return VDISK_MIGRATING;
+	return info->failures_left < v->m ? VDISK_DEGRADED : VDISK_HEALTHY;
 }
 
 static void slots_fill(const struct vlog *v, struct vlog_info *info)
@@ -226,9 +230,9 @@ void vlog_info(struct bdev *bdev, struct vlog_info *info)
 	info->free = info->free > 0 ? info->free : 0;
 	info->log_fill = log_fill(v);
 	cleaner_info(v, info);
-	info->state = state_of(v, resync_info(v, info));
-	info->scrub_progress = scrub_progress(v);
 	segs_count(v, info);
+	info->state = state_of(v, info, resync_info(v, info));
+	info->scrub_progress = scrub_progress(v);
 	reason_fill(v, info);
 }
 
