@@ -139,7 +139,8 @@ static int apply_seal(struct vlog *v, const struct fmt_record *rec)
 	if (s->state == SEG_FREE || s->id != c.seg_id)
 		return MUT(SEAL_EARLY) ? 0 : -EBADMSG;
 	s->state = SEG_SEALED;
-	if (!seg_as_policy(v, s))
+	/* It may have lost a member, or its policy, since it was begun. */
+	if (resync_why(v, s) != WHY_NONE)
 		resync_look(v);
 	seg_maybe_free(v, c.seg);
 	return 0;
