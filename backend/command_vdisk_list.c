@@ -60,14 +60,17 @@ static json_t *vdisk_json(const struct m_vdisk *v)
 	for (i = 0; i < v->members; i++)
 		json_array_append_new(members, member_json(&v->member[i]));
 	j = json_pack(
-		"{s:s,s:s,s:o,s:i,s:i,s:i,s:i,s:I,s:s,s:s,s:I,s:s,s:i,s:o}",
+		"{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:o,s:s,s:o,s:o}",
 		"name", v->name, "uuid", v->uuid, "policy",
 		*v->policy ? json_string(v->policy) : json_null(), "raid",
-		v->raid, "ftt", v->ftt, "k", v->k, "m", v->m,
-		"stripe_unit_bytes", (json_int_t)v->stripe_unit_bytes, "layout",
-		v->layout, "compression", v->compression, "size_bytes",
-		(json_int_t)v->size_bytes, "state", v->state, "failures_left",
-		v->failures_left, "members", members);
+		int_or_null(v->raid), "ftt", int_or_null(v->ftt), "k",
+		int_or_null(v->k), "m", int_or_null(v->m), "stripe_unit_bytes",
+		int_or_null(v->stripe_unit_bytes), "layout", v->layout,
+		"compression", v->compression, "size_bytes",
+		int_or_null(v->size_bytes), "state", v->state, "failures_left",
+		int_or_null(v->failures_left), "members", members);
+	if (j && *v->owner)
+		json_object_set_new(j, "owner", json_string(v->owner));
 	if (j && *v->export.state)
 		json_object_set_new(j, "export",
 				    json_pack("{s:s,s:s,s:b,s:o}", "uri",
@@ -90,6 +93,8 @@ static void policy_text(const struct m_vdisk *v, char *buf, size_t len)
 		snprintf(buf, len, "RAID-1 x%d", v->m + 1);
 	else if (v->raid == 0)
 		snprintf(buf, len, "RAID-0 x%d", v->k);
+	else if (v->raid < 0)
+		snprintf(buf, len, "-");
 	else
 		snprintf(buf, len, "RAID-%d %d+%d", v->raid, v->k, v->m);
 }
@@ -260,10 +265,13 @@ static void show_vdisk(struct pending *p, const json_t *reply)
 	vdisk_line(&text, v);
 	if (*v->reason)
 		text_add(&text, "  %s\n", v->reason);
-	text_add(&text, "  may lose %d more; stripe unit %s\n",
-		 v->failures_left,
-		 units_bytes_text((double)v->stripe_unit_bytes, buf,
-				  sizeof(buf)));
+	if (*v->owner && !v->hearsay)
+		text_add(&text, "  open on node %s\n", v->owner);
+	if (v->failures_left >= 0)
+		text_add(&text, "  may lose %d more; stripe unit %s\n",
+			 v->failures_left,
+			 units_bytes_text((double)v->stripe_unit_bytes, buf,
+					  sizeof(buf)));
 	export_line(&text, v);
 	log_lines(&text, v);
 	for (i = 0; i < v->members; i++) {

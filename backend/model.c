@@ -228,6 +228,7 @@ static const struct {
 	{ "fault", on_fault },
 	{ "vdisk", model_on_vdisk },
 	{ "vdisk_gone", model_on_vdisk_gone },
+	{ "vdisk_seen", model_on_vdisk_seen },
 	{ "policy", model_on_policy },
 	{ "policy_gone", model_on_policy_gone },
 	{ "cluster", model_on_cluster },

@@ -183,6 +183,7 @@ struct m_vdisk {
 	char agent[MODEL_NAME]; /* that tells of it: its owner */
 	char owner[MODEL_NAME]; /* the node; "": there is one agent */
 	int64_t term;           /* the owner's; -1 */
+	bool hearsay; /* others have components of it, it says nothing */
 	char name[MODEL_NAME], uuid[40], policy[MODEL_NAME];
 	char layout[16], compression[8]; /* "log", "lz4"; "" not told */
 	char state[16], reason[MODEL_TEXT];

@@ -125,6 +125,8 @@ int model_on_policy(struct m_state *, const struct event_head *, struct m_in *);
 int model_on_policy_gone(struct m_state *, const struct event_head *,
 			 struct m_in *);
 int model_on_vdisk(struct m_state *, const struct event_head *, struct m_in *);
+int model_on_vdisk_seen(struct m_state *, const struct event_head *,
+			struct m_in *);
 int model_on_vdisk_gone(struct m_state *, const struct event_head *,
 			struct m_in *);
 int model_on_vdisk_usage(struct m_state *, const struct event_head *,

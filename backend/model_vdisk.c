@@ -222,33 +222,71 @@ static struct m_vdisk *place_make(struct model *m, const char *name)
 	return &m->vdisk[at];
 }
 
+static int vdisk_put(struct m_state *s, const struct event_head *head,
+		     struct m_in *in, struct m_vdisk *v)
+{
+	struct model *m = &s->pub;
+	struct m_vdisk *at = model_vdisk(m, v->name);
+
+	if (at) {
+		figures_keep(v, at);
+	} else {
+		if (m->vdisks == MODEL_VDISKS_MAX)
+			return in_bad(in, "more than %d vDisks",
+				      MODEL_VDISKS_MAX);
+		if (model_grow(&m->vdisk, m->vdisks, sizeof(*v)))
+			return -ENOMEM;
+		at = place_make(m, v->name);
+		figures_clear(&v->log);
+	}
+	if (!v->hearsay)
+		span_turn(v, head->t_us);
+	*at = *v;
+	model_run_vdisk(s, at);
+	return 0;
+}
+
+/* It has had another owner since, of whom this one has not heard yet. */
+static bool outdated(const struct m_vdisk *at, const struct m_vdisk *v)
+{
+	return at && at->term > v->term &&
+	       (!*at->uuid || !*v->uuid || !strcmp(at->uuid, v->uuid));
+}
+
 int model_on_vdisk(struct m_state *s, const struct event_head *head,
 		   struct m_in *in)
 {
-	struct model *m = &s->pub;
-	struct m_vdisk v = { 0 }, *at;
+	struct m_vdisk v = { 0 };
+	const struct m_vdisk *at;
 
 	snprintf(v.agent, sizeof(v.agent), "%s", head->a);
 	in_vdisk(in, &v);
 	if (in->rc)
 		return in->rc;
-	at = model_vdisk(m, v.name);
+	at = model_vdisk(&s->pub, v.name);
+	if (outdated(at, &v))
+		return 0;
 	vdisk_log(s, head->t_us, at, &v);
-	if (at) {
-		figures_keep(&v, at);
-	} else {
-		if (m->vdisks == MODEL_VDISKS_MAX)
-			return in_bad(in, "more than %d vDisks",
-				      MODEL_VDISKS_MAX);
-		if (model_grow(&m->vdisk, m->vdisks, sizeof(v)))
-			return -ENOMEM;
-		at = place_make(m, v.name);
-		figures_clear(&v.log);
-	}
-	span_turn(&v, head->t_us);
-	*at = v;
-	model_run_vdisk(s, at);
-	return 0;
+	return vdisk_put(s, head, in, &v);
+}
+
+/* Who has heard of a later term knows better who owns it. */
+int model_on_vdisk_seen(struct m_state *s, const struct event_head *head,
+			struct m_in *in)
+{
+	struct m_vdisk v = { .hearsay = true };
+	const struct m_vdisk *at;
+
+	in_vdisk(in, &v);
+	if (in->rc)
+		return in->rc;
+	at = model_vdisk(&s->pub, v.name);
+	if (at && at->term >= v.term)
+		return 0;
+	if (*v.owner)
+		snprintf(v.agent, sizeof(v.agent), "%.31s.%.31s",
+			 s->pub.cluster, v.owner);
+	return vdisk_put(s, head, in, &v);
 }
 
 static void strips_drop(struct m_state *s, struct m_vdisk *v)

@@ -126,7 +126,7 @@ const char *units_bytes_text(double bytes, char *buf, size_t len)
 					     "GiB", "TiB", "PiB" };
 	unsigned i = 0;
 
-	if (isnan(bytes)) {
+	if (!(bytes >= 0)) {
 		snprintf(buf, len, "-");
 		return buf;
 	}

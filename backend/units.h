@@ -21,7 +21,7 @@ int units_number(const char *text, double *number);
 /* The same, with a minus ahead or not. */
 int units_signed(const char *text, double *number);
 
-/* "4 KiB", "1.50 GiB"; "-" for NAN. Returns buf. */
+/* "4 KiB", "1.50 GiB"; "-" for NAN or less than 0. Returns buf. */
 const char *units_bytes_text(double bytes, char *buf, size_t len);
 /* "1,234,567" */
 const char *units_count_text(double count, char *buf, size_t len);

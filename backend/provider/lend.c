@@ -279,6 +279,17 @@ bool lend_has(const struct provider *p, const struct p_drive *d,
 	return lend_find(p, d, component) != NULL;
 }
 
+uint64_t lend_owner(const struct provider *p, const struct p_drive *d,
+		    const char *component, const uint8_t *uuid, char *node,
+		    size_t len)
+{
+	const struct heard *h = uuid ? heard_of(p->lending, uuid) : NULL;
+	const struct lend *x = lend_find(p, d, component);
+
+	snprintf(node, len, "%s", h ? h->owner : x ? x->to : "");
+	return h ? h->term : x ? x->term : 0;
+}
+
 static void ended(void *arg)
 {
 	struct lend *x = arg, **at = &x->p->lending->list;

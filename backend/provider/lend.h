@@ -51,6 +51,11 @@ void lend_fence(struct provider *p, struct p_drive *d, const char *component,
 /* In which term a vDisk is owned, and by whom: from now on. -ENOMEM. */
 int lend_heard(struct provider *p, const uint8_t uuid[16], uint64_t term,
 	       const char *owner);
+/* Who has a component on a drive of this node, and in which term, as far as is
+ * known: else "" and 0. uuid may be NULL. */
+uint64_t lend_owner(const struct provider *p, const struct p_drive *d,
+		    const char *component, const uint8_t *uuid, char *node,
+		    size_t len);
 /* Of the memory's file: [{uuid, term, owner}] */
 void lend_terms_read(struct provider *p, const json_t *list);
 json_t *lend_terms_json(const struct provider *p);

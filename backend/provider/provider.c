@@ -372,6 +372,7 @@ void provider_snapshot(struct provider *p)
 		tell_figures_whole(v);
 		tell_figures(v, reactor_now(p->reactor));
 	}
+	seen_tell(p);
 }
 
 int provider_run_set(struct provider *p, bool running, struct err *err)

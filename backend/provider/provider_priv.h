@@ -229,6 +229,8 @@ void twins_drop(struct provider *p);
 /* ---- far.c -------------------------------------------------------------- */
 /* Asks for what is on other nodes' drives; done(arg) runs when all have said
  * it, or cannot: one at a time. */
+/* seen.c: of vDisks of other nodes. */
+void seen_tell(struct provider *p);
 void far_scan(struct provider *p, void (*done)(void *arg), void *arg);
 /* Whether components of other nodes are still open. */
 bool far_busy(const struct provider *p);
@@ -371,6 +373,7 @@ void tell_vdisk(struct p_vdisk *v);
 void tell_figures(struct p_vdisk *v, uint64_t now);
 /* The next time at once, changed or not: forgets what was told. */
 void tell_figures_whole(struct p_vdisk *v);
+void tell_seen(struct provider *p, json_t *body); /* given away */
 void tell_vdisk_gone(struct provider *p, const char *name);
 void tell_log(struct provider *p, const char *level, const char *fmt, ...)
 	ID_PRINTF(3, 4);

@@ -312,6 +312,11 @@ void tell_figures(struct p_vdisk *v, uint64_t now)
 	emit(v->provider, "vdisk_usage", j);
 }
 
+void tell_seen(struct provider *p, json_t *body)
+{
+	emit(p, "vdisk_seen", body);
+}
+
 void tell_vdisk_gone(struct provider *p, const char *name)
 {
 	emit(p, "vdisk_gone", json_pack("{s:s}", "name", name));

@@ -145,6 +145,55 @@ static void test_vdisks(void **unused)
 	assert_null(model_vdisk(m, "v"));
 }
 
+/* What others have components of, where its owner says nothing. */
+static void seen(int i, const char *owner, int term)
+{
+	say(i, "vdisk_seen",
+	    json_pack("{s:s, s:s, s:s?, s:i, s:s}", "name", "v", "state",
+		      "offline", "owner", owner, "term", term, "reason",
+		      "nobody says anything"));
+}
+
+static void owns(int i, int term)
+{
+	say(i, "vdisk",
+	    json_pack("{s:s, s:s, s:i}", "name", "v", "state", "ok", "term",
+		      term));
+}
+
+static void test_hearsay(void **unused)
+{
+	(void)unused;
+	cluster(2, "ok", "ok");
+	seen(3, NULL, 0);
+	assert_true(model_vdisk(m, "v")->hearsay);
+	assert_string_equal(model_vdisk(m, "v")->owner, "");
+	assert_int_equal(model_vdisk(m, "v")->size_bytes, -1);
+	seen(2, "n1", 4);
+	assert_string_equal(model_vdisk(m, "v")->owner, "n1");
+	assert_string_equal(model_vdisk(m, "v")->agent, "lab.n1");
+	seen(3, "n3", 3); /* of an older term */
+	assert_string_equal(model_vdisk(m, "v")->owner, "n1");
+	/* its owner knows */
+	owns(1, 4);
+	seen(2, "n1", 4);
+	assert_string_equal(model_vdisk(m, "v")->state, "ok");
+	assert_false(model_vdisk(m, "v")->hearsay);
+	/* unless it was taken from it since */
+	seen(2, "n3", 5);
+	assert_string_equal(model_vdisk(m, "v")->owner, "n3");
+	owns(1, 4);
+	assert_string_equal(model_vdisk(m, "v")->agent, "lab.n3");
+	owns(3, 5);
+	owns(1, 4);
+	assert_string_equal(model_vdisk(m, "v")->state, "ok");
+	assert_string_equal(model_vdisk(m, "v")->agent, "lab.n3");
+	say(1, "vdisk_gone", json_pack("{s:s}", "name", "v"));
+	assert_non_null(model_vdisk(m, "v"));
+	say(3, "vdisk_gone", json_pack("{s:s}", "name", "v"));
+	assert_null(model_vdisk(m, "v"));
+}
+
 /* A clock that is an hour off moves nothing. */
 static void test_clock(void **unused)
 {
@@ -217,8 +266,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		MODEL_TEST(test_composed), MODEL_TEST(test_usage),
-		MODEL_TEST(test_vdisks),   MODEL_TEST(test_clock),
-		MODEL_TEST(test_log),
+		MODEL_TEST(test_vdisks),   MODEL_TEST(test_hearsay),
+		MODEL_TEST(test_clock),    MODEL_TEST(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
